@@ -14,7 +14,7 @@ from malmoi.app.address import take_from_address, write_to_address
 from malmoi.app.language import LANGUAGE, NAMES, say
 from malmoi.app.plain_text import escaped
 from malmoi.labels.access import ProjectAccess
-from malmoi.labels.connection import database_url, database_url_of
+from malmoi.labels.connection import database_url, database_url_of, from_any_folder
 from malmoi.labels.database import DATABASE_VARIABLE
 from malmoi.labels.leasing import return_leases
 from malmoi.labels.people import Person, Role, allows
@@ -77,12 +77,10 @@ def project_store() -> ProjectStore:
     Raises:
         InputError: the database cannot be used.
     """
-    url = database_url_of(database_url(), DATABASE_VARIABLE)
-    file = 0
-    if url.get_backend_name() == "sqlite":
-        path = Path(url.database or "").absolute()
-        url = url.set(database=str(path))
-        file = path.stat().st_ino if path.is_file() else 0
+    url = from_any_folder(database_url_of(database_url(), DATABASE_VARIABLE))
+    path = Path(url.database or "")
+    is_file = url.get_backend_name() == "sqlite" and path.is_file()
+    file = path.stat().st_ino if is_file else 0
     return _store_of(url.render_as_string(hide_password=False), file)
 
 

@@ -49,7 +49,7 @@ TextsAndPairs = tuple[list[str], list[str] | None]
 Cells = list[list[Any]]
 
 
-class TextRow(Protocol):
+class HasText(Protocol):
     """A row, whatever else it holds."""
 
     @property
@@ -58,7 +58,7 @@ class TextRow(Protocol):
     def pair(self) -> str | None: ...
 
 
-Row = TypeVar("Row", bound=TextRow)
+Row = TypeVar("Row", bound=HasText)
 
 
 @dataclass(kw_only=True)
@@ -223,12 +223,12 @@ def units_of(rows: Iterable[Row]) -> Iterator[list[Row]]:
         yield unit
 
 
-def predict_unit(rows: Sequence[TextRow], classifier: Classifier) -> Cells:
+def predict_unit(rows: Sequence[HasText], classifier: Classifier) -> Cells:
     """The cells of the new columns."""
     return classifier.predict_rows(*_texts_and_pairs(rows))
 
 
-def _texts_and_pairs(rows: Sequence[TextRow]) -> TextsAndPairs:
+def _texts_and_pairs(rows: Sequence[HasText]) -> TextsAndPairs:
     pairs = [row.pair for row in rows if row.pair is not None]
     return [row.text for row in rows], pairs or None
 

@@ -163,6 +163,13 @@ def database_url_of(url: str | URL, place: str) -> URL:
     return parsed
 
 
+def from_any_folder(url: URL) -> URL:
+    """The same database, for a process that may stand in another folder."""
+    if url.get_backend_name() != "sqlite":
+        return url
+    return url.set(database=str(Path(url.database or "").absolute()))
+
+
 def _is_path(text: str) -> bool:
     """Whether it names a file: one that is there, or one that a typing error would not make."""
     if not text or _SCHEME.match(text):

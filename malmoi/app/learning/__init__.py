@@ -1,7 +1,7 @@
 """A model that learns while people label. Pages import these; nothing here takes long to import."""
 
 from malmoi.app.learning.service import (
-    LearningState,
+    LEARNING,
     after_import,
     after_labels,
     find_alike,
@@ -11,7 +11,7 @@ from malmoi.app.learning.service import (
 )
 
 __all__ = [
-    "LearningState",
+    "LEARNING",
     "after_import",
     "after_labels",
     "find_alike",

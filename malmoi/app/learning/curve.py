@@ -12,6 +12,7 @@ from malmoi.app import learning
 from malmoi.app.explanation import explain, for_visitors
 from malmoi.app.found_models import short_name
 from malmoi.app.intervals import share_interval
+from malmoi.app.jobs import Job
 from malmoi.app.language import say
 from malmoi.app.learning.due import FEWEST_OF_LABEL, FEWEST_OF_SAMPLE, LABELS_A_ROUND
 from malmoi.app.learning.forecast import FEWEST_POINTS, Forecast, forecast
@@ -40,7 +41,7 @@ def draw_curve(open_project: OpenProject) -> None:
     if not learning.is_on():
         st.info(say("Learning is off on this server."), icon=":material/info:")
     else:
-        busy = learning.state(open_project).status != "idle"
+        busy = learning.state(open_project).is_on
         every = _SECONDS_WHILE_BUSY if busy else _SECONDS_WHILE_IDLE
         st.fragment(_draw_now, run_every=every)(open_project)
     versions = score_versions(open_project.access)
@@ -56,7 +57,7 @@ def _draw_now(open_project: OpenProject) -> None:
     if button.button(
         say("Learn now"),
         icon=":material/school:",
-        disabled=state.status != "idle",
+        disabled=state.is_on,
         width="stretch",
         key="learn_now",
     ):
@@ -69,7 +70,7 @@ def _draw_now(open_project: OpenProject) -> None:
     if state.error is not None:
         st.error(say("The last round failed."))
         st.code(for_visitors(state.error), language=None, wrap_lines=True)
-    busy = state.status != "idle"
+    busy = state.is_on
     before, st.session_state["learning_was_busy"] = (
         st.session_state.get("learning_was_busy", busy),
         busy,
@@ -78,11 +79,10 @@ def _draw_now(open_project: OpenProject) -> None:
         st.rerun()
 
 
-def _told(state: learning.LearningState) -> str:
-    if state.status == "running":
-        return say("It is learning…")
-    if state.status == "waiting":
-        return say("It is waiting its turn…")
+def _told(state: Job) -> str:
+    if state.is_on:
+        is_learning = state.phase == learning.LEARNING
+        return say("It is learning…") if is_learning else say("It is waiting its turn…")
     result = state.result
     if result is not None and result["status"] == "few":
         return _what_is_missing(result)

@@ -2,7 +2,7 @@
 
 Requests and replies are lines of JSON, on standard input and output. What learning takes of the
 processor stops no click of the app then; and this process cannot outlive the server, for it ends
-with its input.
+with its input. It also ends when nothing is asked of it for a while, and is started again.
 
     {"job": "learn", "url": "sqlite:///runs/labels.db", "project": 1, "forced": false}
     {"result": {...}} or {"error": "one line"}
@@ -16,11 +16,14 @@ import queue
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TextIO
 
 from malmoi.command_line import spare_the_collector
 from malmoi.errors import InputError
 
+# Half a gigabyte of a process that nobody has needed for so long is given back.
+_IDLE_SECONDS = 900.0
 # Lower than the app and what else a person does on the machine.
 _NICENESS = 10
 # The encoder is told of several threads; fits of small matrices are slower with them.
@@ -28,7 +31,7 @@ _MOST_THREADS = 4
 
 
 def main() -> None:
-    """Answer requests until the input ends."""
+    """Answer requests until the input ends, or none comes for long."""
     spare_the_collector()
     # What libraries print must not stand among the replies.
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
@@ -38,8 +41,9 @@ def main() -> None:
     if hasattr(os, "nice"):
         os.nice(_NICENESS)
     answer = _answerer()
-    while True:
-        _reply(replies, answer, json.loads(requests.get()))
+    with suppress(queue.Empty):
+        while True:
+            _reply(replies, answer, json.loads(requests.get(timeout=_IDLE_SECONDS)))
 
 
 def _read(requests: queue.Queue[str]) -> None:

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from malmoi.app.projects.running import import_key, works
+from malmoi.app.jobs import import_key, jobs
 from malmoi.app.visit import Visit
 from malmoi.labels.review import ProjectProgress, progress
 
@@ -16,7 +16,7 @@ def counted(visit: Visit, project_id: int) -> ProjectProgress:
         AccessError: the visitor is no member.
     """
     url = visit.store.engine.url.render_as_string(hide_password=False)
-    imported = works().of(import_key(project_id))
+    imported = jobs().of(import_key(visit.store.engine, project_id))
     ended = None if imported is None else imported.ended
     return _progress(visit, (url, project_id, visit.person.name, visit.person.is_local), ended)
 

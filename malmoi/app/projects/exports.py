@@ -10,9 +10,9 @@ from sqlalchemy import func, select
 
 from malmoi.app.downloads import XLSX_MIME
 from malmoi.app.explanation import explain
+from malmoi.app.job_bar import draw_job
+from malmoi.app.jobs import Job, Key, jobs
 from malmoi.app.language import say
-from malmoi.app.projects.imports import draw_bar
-from malmoi.app.projects.running import Key, Running, works
 from malmoi.app.projects.uploads import UploadFolder
 from malmoi.app.visit import OpenProject, Visit
 from malmoi.errors import InputError
@@ -36,7 +36,6 @@ KINDS: dict[ExportKind, tuple[str, str, str]] = {
     "label-studio": ("Label Studio (JSON)", ".json", "application/json"),
     "doccano": ("doccano (JSONL)", ".jsonl", "application/jsonl"),
 }
-_REFRESH_SECONDS = 0.5
 _QUICK_SECONDS = 1.0
 
 
@@ -57,7 +56,7 @@ class WrittenExport:
     folder: UploadFolder
 
 
-def start_export(access: ProjectAccess, kind: ExportKind, *, labelled_only: bool) -> Running:
+def start_export(access: ProjectAccess, kind: ExportKind, *, labelled_only: bool) -> Job:
     """Begin to write a project in the background.
 
     Raises:
@@ -67,7 +66,7 @@ def start_export(access: ProjectAccess, kind: ExportKind, *, labelled_only: bool
         access.row(connection)
     folder = UploadFolder()
 
-    def work(running: Running) -> WrittenExport:
+    def work(job: Job) -> WrittenExport:
         path, cuts = folder.path / f"export{KINDS[kind][1]}", CutCells()
 
         is_whole = kind in ("label-studio", "doccano") or not labelled_only
@@ -76,7 +75,7 @@ def start_export(access: ProjectAccess, kind: ExportKind, *, labelled_only: bool
             total = connection.scalar(select(func.count()).select_from(chosen))
 
         def report(done: int) -> None:
-            running.report("export", done, total)
+            job.report("texts", done, total)
 
         if kind == "label-studio" or kind == "doccano":
             texts = export_for(access, path, kind, progress=report)
@@ -86,7 +85,7 @@ def start_export(access: ProjectAccess, kind: ExportKind, *, labelled_only: bool
             )
         return WrittenExport(path=path, kind=kind, texts=texts, cuts=cuts.count, folder=folder)
 
-    return works().start(_key(access), work)
+    return jobs().start(_key(access), work)
 
 
 def _key(access: ProjectAccess) -> Key:
@@ -130,26 +129,15 @@ def draw_exports(visit: Visit, project: OpenProject) -> None:
 
 
 def _draw_state(project: OpenProject) -> None:
-    running = works().of(_key(project.access))
-    if running is None:
+    job = jobs().of(_key(project.access))
+    if job is None:
         return
-    if running.is_on:
-        _draw_running(project.access)
-    elif running.error is not None:
-        explain(say("The file was not written."), running.error)
-    elif isinstance(running.result, WrittenExport):
-        _offer(running.result, project.project.name)
-
-
-@st.fragment(run_every=_REFRESH_SECONDS)
-def _draw_running(access: ProjectAccess) -> None:
-    running = works().of(_key(access))
-    if running is None or not running.is_on:
-        st.rerun()
-    assert running is not None
-    draw_bar(running, say("Writing the file"))
-    if st.button(say("Stop writing"), icon=":material/stop_circle:"):
-        running.stop.set()
+    if job.is_on:
+        draw_job(job.key, say("Writing the file"), stop=say("Stop writing"))
+    elif job.error is not None:
+        explain(say("The file was not written."), job.error)
+    elif isinstance(job.result, WrittenExport):
+        _offer(job.result, project.project.name)
 
 
 def _offer(done: WrittenExport, name: str) -> None:

@@ -5,12 +5,13 @@ from dataclasses import dataclass, field, replace
 
 import streamlit as st
 
+from malmoi.app.job_bar import draw_job
+from malmoi.app.jobs import Job, Key, import_key, jobs
 from malmoi.app.language import say
 from malmoi.app.learning import after_import, find_alike
 from malmoi.app.left_out import draw_left_out, explain_file, offer_left_out
 from malmoi.app.projects.counts import count_again
 from malmoi.app.projects.opening import Destination, open_project
-from malmoi.app.projects.running import Key, Running, import_key, works
 from malmoi.app.projects.uploads import UploadFolder
 from malmoi.app.visit import OpenProject
 from malmoi.errors import InputError
@@ -23,7 +24,6 @@ from malmoi.text.reading.records import iter_whole_rows
 from malmoi.text.reading.sources import Source
 
 _COUNTED_AT_ONCE = 5_000
-_REFRESH_SECONDS = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +68,7 @@ class ImportOutcome:
         self.bad += bad[: BAD_ROWS_KEPT - len(self.bad)]
 
 
-def start_import(access: ProjectAccess, order: ImportOrder) -> Running:
+def start_import(access: ProjectAccess, order: ImportOrder) -> Job:
     """Begin an import in the background.
 
     Raises:
@@ -77,21 +77,25 @@ def start_import(access: ProjectAccess, order: ImportOrder) -> Running:
     with access.reading("admin"):
         pass  # asked at every batch, too; a refusal at once is clearer than one in the background
 
-    def work(running: Running) -> ImportOutcome:
-        outcome = _import(access, order, running)
+    def work(job: Job) -> ImportOutcome:
+        outcome = _import(access, order, job)
         if outcome.new_texts or outcome.labels:
             after_import(access)  # first: somebody waits for it
             find_alike(access)
         return outcome
 
-    return works().start(
-        import_key(access.project_id), work, keeps=order.folders, person=access.person.name
+    return jobs().start(
+        import_key(access.engine, access.project_id),
+        work,
+        person=access.person.name,
+        keeps=order.folders,
+        recorded=True,
     )
 
 
-def _import(access: ProjectAccess, order: ImportOrder, running: Running) -> ImportOutcome:
+def _import(access: ProjectAccess, order: ImportOrder, job: Job) -> ImportOutcome:
     outcome = ImportOutcome()
-    total = sum(_count(way, sources, running) for way, sources in order.groups)
+    total = sum(_count(way, sources, job) for way, sources in order.groups)
     before = 0
     for way, sources in order.groups:
         rows = 0
@@ -99,7 +103,7 @@ def _import(access: ProjectAccess, order: ImportOrder, running: Running) -> Impo
         def report(phase: ImportPhase, done: int, before: int = before) -> None:
             nonlocal rows
             rows = done if phase == "texts" else rows
-            running.report(phase, before + done, total)
+            job.report(phase, before + done, total)
 
         try:
             outcome.add(import_files(access, sources, way, progress=report), len(sources))
@@ -113,7 +117,7 @@ def _import(access: ProjectAccess, order: ImportOrder, running: Running) -> Impo
     return outcome
 
 
-def _count(way: WayOfReading, sources: Sequence[Source], running: Running) -> int:
+def _count(way: WayOfReading, sources: Sequence[Source], job: Job) -> int:
     """The rows of files, so that a bar can say how far it is: reading them takes a tenth of the
     time that cleaning and writing them takes."""
     options = replace(way.options, skip_bad_rows=True)
@@ -122,7 +126,7 @@ def _count(way: WayOfReading, sources: Sequence[Source], running: Running) -> in
         for _ in iter_whole_rows(sources, options, bad=BadRows(skip=True, keep=0)):
             counted += 1
             if not counted % _COUNTED_AT_ONCE:
-                running.report("count", counted, None)
+                job.report("count", counted, None)
     except InputError:
         pass  # the import tells what is wrong
     return counted
@@ -137,55 +141,27 @@ def draw_import(project: OpenProject, *, with_end: bool, while_labelling: bool =
         while_labelling: on the page for that; the end is for the one who began it alone, and needs
             no button that leads there.
     """
-    key = import_key(project.access.project_id)
-    running = works().of(key)
-    if running is None or not project.allows("admin"):
+    key = import_key(project.access.engine, project.access.project_id)
+    job = jobs().of(key)
+    if job is None or not project.allows("admin"):
         return
-    if running.is_on:
-        _draw_running(key)
-        return
-    if with_end and (not while_labelling or running.person == project.access.person.name):
-        _draw_end(project, key, running, leads_on=not while_labelling)
-
-
-@st.fragment(run_every=_REFRESH_SECONDS)
-def _draw_running(key: Key) -> None:
-    running = works().of(key)
-    if running is None or not running.is_on:
-        st.rerun()
-    assert running is not None
-    draw_bar(running, say("Importing texts"))
-    st.caption(
-        say(
-            "It goes on when you close the page or go to another one. Texts that have come in can "
-            "be labelled at once."
+    if job.is_on:
+        draw_job(key, say("Importing texts"), stop=say("Stop the import"))
+        st.caption(
+            say(
+                "It goes on when you close the page or go to another one. Texts that have come in "
+                "can be labelled at once."
+            )
         )
-    )
-    if st.button(say("Stop the import"), icon=":material/stop_circle:"):
-        running.stop.set()
+        return
+    if with_end and (not while_labelling or project.access.person.name in job.people):
+        _draw_end(project, key, job, leads_on=not while_labelling)
 
 
-def draw_bar(running: Running, what: str) -> None:
-    """A bar of work on its way."""
-    phases = {
-        "count": say("counting rows"),
-        "texts": say("texts"),
-        "labels": say("labels"),
-        "export": say("texts"),
-    }
-    phase = phases.get(running.phase, "")
-    done, total = running.done, running.total
-    if total:
-        share = min(1.0, done / total)
-        st.progress(share, text=f"{what} · {phase} {done:,} / {total:,} ({share:.0%})")
-    else:
-        st.progress(0.0, text=f"{what} · {phase} {done:,}" if done else what)
-
-
-def _draw_end(project: OpenProject, key: Key, running: Running, *, leads_on: bool) -> None:
-    outcome = running.result
-    if running.error is not None:
-        explain_file(say("The texts were not imported."), running.error)
+def _draw_end(project: OpenProject, key: Key, job: Job, *, leads_on: bool) -> None:
+    outcome = job.result
+    if job.error is not None:
+        explain_file(say("The texts were not imported."), job.error)
     elif isinstance(outcome, ImportOutcome):
         _draw_outcome(outcome)
     else:
@@ -205,13 +181,13 @@ def _draw_end(project: OpenProject, key: Key, running: Running, *, leads_on: boo
         ):
             # Rows that were left out stay to be looked at and downloaded.
             if isinstance(outcome, ImportOutcome) and not outcome.bad_count:
-                works().forget(key)
+                jobs().forget(key)
                 count_again()
             open_project(project.project.name, Destination.LABELLING)
         if isinstance(outcome, ImportOutcome) and outcome.bad_count:
             offer_left_out(outcome.bad)
         if st.button(say("OK"), key=f"seen-{key[1]}", icon=":material/done:"):
-            works().forget(key)
+            jobs().forget(key)
             count_again()
             st.rerun()
 

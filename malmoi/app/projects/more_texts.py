@@ -3,10 +3,10 @@
 import streamlit as st
 
 from malmoi.app.explanation import explain
+from malmoi.app.jobs import import_key, jobs
 from malmoi.app.language import say
 from malmoi.app.projects.file_choice import as_order, choose_texts
 from malmoi.app.projects.imports import start_import
-from malmoi.app.projects.running import import_key, works
 from malmoi.app.visit import OpenProject
 from malmoi.errors import InputError
 from malmoi.labels.people import AccessError
@@ -20,8 +20,8 @@ def draw_more_texts(project: OpenProject) -> None:
     if not project.allows("admin"):
         st.info(say("Admins add texts. Ask an admin of the project."), icon=":material/lock:")
         return
-    running = works().of(import_key(project.access.project_id))
-    if running is not None and running.is_on:
+    job = jobs().of(import_key(project.access.engine, project.access.project_id))
+    if job is not None and job.is_on:
         return  # its bar stands above
     form = f"more{project.access.project_id}-{st.session_state.setdefault(_FORM, 0)}"
     chosen = choose_texts(form).files

@@ -117,9 +117,9 @@ def make_project(
     to_label = order is not None
     if order is not None:
         with st.spinner(say("Reading the texts…")):
-            running = start_import(access, order)
-            running.wait(_PATIENCE)
-        outcome = running.result
+            job = start_import(access, order)
+            job.wait(_PATIENCE)
+        outcome = job.result
         to_label = isinstance(outcome, ImportOutcome) and not outcome.bad_count
     # Who has texts without a flaw labels at once; else they see first what is wrong.
     open_project(new.name, Destination.LABELLING if to_label else Destination.PROJECTS)

@@ -1,16 +1,19 @@
 """The page "파일 분류": a table in, the same table with labels out, and wrong ones corrected."""
 
 import hashlib
+import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
 import pandas as pd
 import streamlit as st
 
-from malmoi.app.batch import default_text_column
+from malmoi.app.batch import BatchResult, classify_table, default_text_column
 from malmoi.app.explanation import explain
-from malmoi.app.file_jobs import FileJob, file_jobs
 from malmoi.app.found_models import short_name
+from malmoi.app.job_bar import draw_job
+from malmoi.app.jobs import Job, Key, UnexpectedError, jobs
 from malmoi.app.language import say
 from malmoi.app.left_out import draw_left_out, explain_file, offer_left_out
 from malmoi.app.model_choice import ChosenModel, choose_model, labels_of_project
@@ -27,8 +30,8 @@ _TABLE, _JOB, _LAST = "file_table", "job", "last_file_job"
 # The job that this session has seen without a name.
 _NAMELESS = "nameless_file_job"
 _PREVIEW_ROWS = 5
-# A redraw costs the work little at this rate.
-_REDRAW_SECONDS = 0.5
+# Results stay in memory, so only so many.
+_KEPT = 8
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,16 @@ class _Kept:
     bad: BadRows
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Order:
+    """What is classified by which model, whose labels these are."""
+
+    name: str
+    column: str
+    model: str
+    labels: Sequence[str]
+
+
 def show(visit: Visit) -> None:
     """Draw the page."""
     chosen = choose_model(labels_of_project(visit))
@@ -51,20 +64,24 @@ def show(visit: Visit) -> None:
     if job is None:
         return
     st.divider()
-    st.text(f"{job.name} · {job.column} · {short_name(job.model)}")
-    if not job.ended:
-        _follow(job)
+    order: _Order = job.keeps
+    st.text(f"{order.name} · {order.column} · {short_name(order.model)}")
+    if job.is_on:
+        draw_job(job.key, say("Classifying"), stop=say("Stop classifying"))
+        st.caption(say("Do something else meanwhile: the result will be at this address."))
     elif job.error is not None:
-        _tell_failure(job)
-    elif job.result is not None:
+        _tell_failure(job.error)
+    elif job.result is None:
+        st.info(say("It was stopped. Press Classify to begin again."))
+    else:
         show_result(
             visit,
             job.result,
-            labels=job.labels,
-            model=job.model,
-            column=job.column,
-            source=job.name,
-            key=job.id,
+            labels=order.labels,
+            model=order.model,
+            column=order.column,
+            source=order.name,
+            key=job.key[2],
         )
 
 
@@ -96,10 +113,27 @@ def _ask_for_file(visit: Visit, chosen: ChosenModel) -> None:
         return
     column = _ask_for_column(table, suggested, digest)
     if st.button(say("Classify the file"), type="primary", icon=":material/play_arrow:"):
-        job = file_jobs().start(
-            visit.person.name, uploaded.name, table, column, chosen.classifier, chosen.name
-        )
-        st.query_params[_JOB] = st.session_state[_LAST] = job.id
+        _start(visit, uploaded.name, table, column, chosen)
+
+
+def _start(visit: Visit, name: str, table: pd.DataFrame, column: str, chosen: ChosenModel) -> None:
+    """Classify in the background; only who has the unguessable address and the name sees it."""
+
+    def work(job: Job) -> BatchResult:
+        def report(done: int, total: int) -> None:
+            job.report("texts", done, total)
+
+        return classify_table(table, column, chosen.classifier, progress=report)
+
+    labels = chosen.classifier.labels
+    order = _Order(name=name, column=column, model=chosen.name, labels=labels)
+    key = _key(secrets.token_urlsafe(12))
+    jobs().start(key, work, person=visit.person.name, keeps=order, most_ended=_KEPT)
+    st.query_params[_JOB] = st.session_state[_LAST] = key[2]
+
+
+def _key(identifier: str) -> Key:
+    return ("file", 0, identifier)
 
 
 def _ask_for_column(table: pd.DataFrame, suggested: str, digest: str) -> str:
@@ -167,19 +201,21 @@ def how_read(notes: SourceNotes) -> list[str]:
     return lines
 
 
-def _job_in_address(visit: Visit) -> FileJob | None:
+def _job_in_address(visit: Visit) -> Job | None:
     """The one of the address, else the last of this visit, as after another page."""
     wanted = st.query_params.get(_JOB) or st.session_state.get(_LAST)
     if wanted is None:
         return None
     st.session_state[_LAST] = st.query_params[_JOB] = wanted
-    name = visit.person.name
+    name, job = visit.person.name, jobs().of(_key(wanted))
     if visit.person.is_local and st.session_state.get(_NAMELESS) == wanted and name != LOCAL_NAME:
         # Who begins without a name and then types one is the same person. A name that is typed
         # after that may be a colleague's.
-        file_jobs().share(wanted, LOCAL_NAME, name)
+        if job is not None and LOCAL_NAME in job.people:
+            job.people.add(name)
         del st.session_state[_NAMELESS]
-    job = file_jobs().find(wanted, name)
+    if job is not None and name not in job.people:
+        job = None
     if job is not None and visit.person.is_local and name == LOCAL_NAME:
         st.session_state[_NAMELESS] = wanted
     if job is None:
@@ -188,24 +224,8 @@ def _job_in_address(visit: Visit) -> FileJob | None:
     return job
 
 
-@st.fragment(run_every=_REDRAW_SECONDS)
-def _follow(job: FileJob) -> None:
-    if job.ended:
-        st.rerun()
-    st.progress(
-        min(1.0, job.done / max(job.total, 1)),
-        text=say(
-            "{done:,} of {total:,} · {rate:,.0f} a second",
-            done=job.done,
-            total=job.total,
-            rate=job.rate,
-        ),
-    )
-    st.caption(say("Do something else meanwhile: the result will be at this address."))
-
-
-def _tell_failure(job: FileJob) -> None:
-    if isinstance(job.error, InputError):
-        explain(say("This column cannot be classified. Choose the one with the texts."), job.error)
+def _tell_failure(error: InputError) -> None:
+    if not isinstance(error, UnexpectedError):
+        explain(say("This column cannot be classified. Choose the one with the texts."), error)
     else:
         st.error(say("Something unexpected happened. See the log."))

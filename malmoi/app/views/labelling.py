@@ -4,11 +4,11 @@ import importlib
 
 import streamlit as st
 
+from malmoi.app.jobs import import_key, jobs
 from malmoi.app.labelling.component import draw_card
 from malmoi.app.language import say
 from malmoi.app.navigation import link_to
 from malmoi.app.projects.guideline import show_guideline
-from malmoi.app.projects.running import import_key, works
 from malmoi.app.side_by_side import side_by_side
 from malmoi.app.visit import LOCAL_NAME, OpenProject, Visit
 from malmoi.labels.annotator_view import has_texts
@@ -29,7 +29,7 @@ def show(visit: Visit) -> None:
     if opened is None:
         link_to("projects", say("Make a project"))
         return
-    if works().of(import_key(opened.access.project_id)) is not None:
+    if jobs().of(import_key(opened.access.engine, opened.access.project_id)) is not None:
         # Reads tables, which takes long to import.
         imports = importlib.import_module("malmoi.app.projects.imports")
         imports.draw_import(opened, with_end=True, while_labelling=True)

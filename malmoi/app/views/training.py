@@ -13,10 +13,11 @@ from malmoi.app.training_job import TrainingJob, start_again, start_training, tr
 from malmoi.app.visit import OpenProject, Visit
 from malmoi.errors import InputError
 from malmoi.messages import Phrase
+from malmoi.progress import rounded_time
 
 _SECONDS_TO_LOOK_AGAIN = 3.0
 _LINES_SHOWN = 15
-_SPANS = {
+_TIMES = {
     "s": Phrase("{number} s"),
     "min": Phrase("{number} min"),
     "h": Phrase("{number} h"),
@@ -105,8 +106,8 @@ def _show_running(job: TrainingJob) -> None:
                 share=share,
             ),
         )
-        if progress.left:
-            left = shown_span(progress.left)
+        if progress.seconds_left is not None:
+            left = shown_time(progress.seconds_left)
             st.caption(say("About {left} left", left=left))
     with st.expander(say("Log")):
         st.code(
@@ -151,10 +152,10 @@ def _show_ended(open_project: OpenProject, job: TrainingJob) -> None:
         st.code(for_visitors("\n".join(job.said()[-100:])) or "—", language=None, wrap_lines=True)
 
 
-def shown_span(span: str) -> str:
-    """A span of time as `malmoi.progress.duration` has it, such as "3.5 h", in the page's words."""
-    number, _, unit = span.partition(" ")
-    return say(_SPANS[unit], number=number) if unit in _SPANS else span
+def shown_time(seconds: float) -> str:
+    """A span of time in the page's words, such as "3.5시간"."""
+    number, unit = rounded_time(seconds)
+    return say(_TIMES[unit], number=number)
 
 
 def _offer(job: TrainingJob) -> None:

@@ -15,6 +15,7 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
+from malmoi.app.jobs import Jobs
 from malmoi.labels.projects import ProjectStore
 from malmoi.labels.tables import GuidelineRow, ProjectRow
 from tests.malmoi.app.servers import Server, serving
@@ -76,6 +77,7 @@ def workplace(
         put_labels_away(folder)
         shutil.rmtree(folder / "runs" / "finetune", ignore_errors=True)
     monkeypatch.chdir(folder)
+    monkeypatch.setattr("malmoi.app.jobs._JOBS", Jobs())
     monkeypatch.setenv("MALMOI_HOME", ".")
     monkeypatch.delenv("MALMOI_DATABASE", raising=False)
     return folder

@@ -7,8 +7,8 @@ from typing import Any
 
 from streamlit.testing.v1 import AppTest
 
+from malmoi.app.jobs import import_key, jobs
 from malmoi.app.projects.imports import ImportOrder, ImportOutcome, start_import
-from malmoi.app.projects.running import import_key, works
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.annotating import Act, save_acts
 from malmoi.labels.connection import database_url
@@ -61,7 +61,7 @@ def finish(
 ) -> ImportOutcome:
     running = start_import(access, ImportOrder(groups=[(way or WayOfReading(), sources)]))
     assert running.wait(120) and running.error is None
-    works().forget(import_key(access.project_id))
+    jobs().forget(import_key(access.engine, access.project_id))
     assert isinstance(running.result, ImportOutcome)
     return running.result
 

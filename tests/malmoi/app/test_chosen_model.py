@@ -1,7 +1,6 @@
 """A model that is chosen for a project: real ones suggest, are compared, and fail in one line."""
 
 import csv
-import os
 import shutil
 import time
 from collections.abc import Iterator
@@ -250,8 +249,8 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[LearningService]:
     found = LearningService()
     monkeypatch.setattr(service, "_SERVICE", found)
     yield found
-    if found.process_id is not None:
-        os.kill(found.process_id, 9)
+    if found._process is not None:
+        found._process.kill()
 
 
 def test_an_import_brings_suggestions_without_any_label(

@@ -2,8 +2,6 @@
 
 import csv
 import io
-import os
-import signal
 import subprocess
 import sys
 import time
@@ -17,12 +15,13 @@ import numpy as np
 import pytest
 from sqlalchemy import select
 
+from malmoi.app.jobs import Job
 from malmoi.app.learning import service as learning_service
 from malmoi.app.learning.fitting import learnable, readiness
 from malmoi.app.learning.opinions import Opinion, best_threshold, f1_of_present, given_matrix
 from malmoi.app.learning.ranking import least_decided, ranked, uncertainty
 from malmoi.app.learning.rounds import Learner
-from malmoi.app.learning.service import LearningService, LearningState
+from malmoi.app.learning.service import LEARNING, LearningService
 from malmoi.app.projects.imports import ImportOrder, start_import
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.annotating import Act, save_acts
@@ -82,8 +81,8 @@ def project(tmp_path: Path, memos: list[tuple[str, str]]) -> ProjectAccess:
 def serving() -> Iterator[LearningService]:
     found = LearningService()
     yield found
-    if found.process_id is not None:
-        os.kill(found.process_id, signal.SIGKILL)
+    if found._process is not None:
+        found._process.kill()
 
 
 @pytest.fixture(scope="module")
@@ -115,8 +114,8 @@ def label(access: ProjectAccess, memos: list[tuple[str, str]], places: range) ->
 def waited(
     service: LearningService,
     access: ProjectAccess,
-    until: Callable[[LearningState], bool] = lambda state: state.status == "idle",
-) -> LearningState:
+    until: Callable[[Job], bool] = lambda state: not state.is_on,
+) -> Job:
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         state = service.state(url(access), access.project_id)
@@ -166,7 +165,7 @@ def test_labels_that_come_while_a_round_runs_are_not_forgotten(
         own_service.count("url", 1, 13)  # after the round has read the 14 that there were
         return {"status": "few", "new": 14}
 
-    monkeypatch.setattr(own_service, "_done", done)
+    monkeypatch.setattr(own_service, "_answer", done)
     own_service.count("url", 1, 5)
     end = time.monotonic() + 60
     while (own_service.state("url", 1).result or {}).get("status") != "learnt":
@@ -220,7 +219,7 @@ def test_a_round_is_due_after_twenty_new_labels_or_when_somebody_asks(
     waited(service, project, lambda state: (state.result or {}).get("status") == "learnt")
     label(project, memos, range(30, 40))
     service.count(*place, 10)
-    assert service.state(*place).status == "idle"
+    assert not service.state(*place).is_on
     service.ask(*place, "learn")
     recent = waited(service, project).result
     assert recent is not None
@@ -241,16 +240,16 @@ def test_a_killed_worker_is_replaced(
     place = (url(project), project.project_id)
     label(project, memos, range(30))
     own_service.ask(*place, "learn", forced=True)
-    waited(own_service, project, lambda state: state.status == "running")
-    first = None
-    while first is None:
-        first = own_service.process_id
-    os.kill(first, signal.SIGKILL)
+    waited(own_service, project, lambda state: state.phase == LEARNING)
+    while (first := own_service._process) is None:
+        time.sleep(0.01)
+    first.kill()
     assert (waited(own_service, project).result or {}).get("status") == "learnt"
-    assert own_service.process_id not in (None, first)
+    second = own_service._process
+    assert second is not None and second is not first
 
     # And one that died while nothing was asked of it.
-    os.kill(own_service.process_id or 0, signal.SIGKILL)
+    second.kill()
     own_service.ask(*place, "learn", forced=True)
     assert (waited(own_service, project).result or {}).get("labels") == 30
     assert len(score_versions(project)) == 2
@@ -262,11 +261,10 @@ def test_what_cannot_be_learnt_is_told_in_one_line(
     missing = f"sqlite:///{tmp_path}/labels.db"
     service.ask(missing, 7, "learn")
     end = time.monotonic() + PATIENCE
-    while (state := service.state(missing, 7)).status != "idle" and time.monotonic() < end:
+    while (state := service.state(missing, 7)).is_on and time.monotonic() < end:
         time.sleep(0.05)
-    assert state.error is not None
-    assert "expected the id of a project, found 7" in state.error
-    assert "\n" not in state.error
+    assert "expected the id of a project, found 7" in str(state.error)
+    assert "\n" not in str(state.error)
 
 
 def test_the_worker_ends_with_its_server(project: ProjectAccess) -> None:
@@ -275,8 +273,8 @@ def test_the_worker_ends_with_its_server(project: ProjectAccess) -> None:
         "from malmoi.app.learning.service import LearningService\n"
         "service = LearningService()\n"
         f"service.ask({url(project)!r}, {project.project_id}, 'learn')\n"
-        "while service.process_id is None: time.sleep(0.01)\n"
-        "print(service.process_id, flush=True)\n"
+        "while service._process is None: time.sleep(0.01)\n"
+        "print(service._process.pid, flush=True)\n"
         "time.sleep(1000)\n"
     )
     server = subprocess.Popen(

@@ -250,7 +250,6 @@ def test_a_training_that_is_done_says_how_good_and_where_suggestions_are_chosen(
         output=str(model("b", 0.612, texts=80).parent),
         quick=True,
         pid=os.getpid(),
-        process_start="of another process",
         started_at=0.0,
     )
     monkeypatch.setattr("malmoi.app.views.training.training_jobs", lambda access: [job])

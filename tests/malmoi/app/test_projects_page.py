@@ -1,19 +1,22 @@
 """The pages 작업 and 설정: what people give them, what comes of it, and who may not."""
 
 import json
+import os
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
+from malmoi.app.jobs import Job, Jobs, import_key, jobs
 from malmoi.app.plain_text import escaped
 from malmoi.app.projects.imports import ImportOrder, start_import
 from malmoi.app.projects.label_rows import as_typed, typed_labels
 from malmoi.app.projects.opening import VIEW
 from malmoi.app.projects.preview import label_values, look_at
-from malmoi.app.projects.running import Running, Works, import_key, works
 from malmoi.app.projects.uploads import MOST_BYTES, UploadFolder, names_apart, shown_name
 from malmoi.errors import InputError
 from malmoi.labels.database import label_database
@@ -34,6 +37,7 @@ from tests.malmoi.app.project_pages import (
     store,
 )
 
+ROOT = Path(__file__).parents[3]
 CSV = "번호,리뷰,라벨\r\n1,배송이 빨라요,긍정\r\n2,,중립\r\n3,똠방각하 별로예요,부정\r\n"
 ODD_NAME = "<script>alert(1)</script> **굵게** [a](b) :smile: $x$"
 
@@ -319,7 +323,7 @@ def test_an_import_goes_on_without_the_page_and_says_how_far_it_is(workplace: Pa
         with pytest.raises(InputError, match="no other work"):
             start_import(access, ImportOrder(groups=[(WayOfReading(), [source])]))
         # A page that is opened meanwhile shows it.
-        assert works().of(import_key(access.project_id)) is running
+        assert jobs().of(import_key(access.engine, access.project_id)) is running
         break
     assert running.wait(120)
     assert running.result.new_texts == 4_000 and running.total == 4_000
@@ -353,7 +357,7 @@ def test_how_an_import_ended_is_told_until_labelling_begins_but_bad_rows_stay(
     page = open_page()
     page.button(key=f"label-{access.project_id}").click().run()
     assert not page.exception
-    assert (works().of(import_key(access.project_id)) is not None) is stays
+    assert (jobs().of(import_key(access.engine, access.project_id)) is not None) is stays
 
 
 def test_an_import_that_is_stopped_keeps_what_it_has_and_goes_on_later(workplace: Path) -> None:
@@ -371,10 +375,41 @@ def test_an_import_that_is_stopped_keeps_what_it_has_and_goes_on_later(workplace
     assert again.wait(120) and progress(access).texts == 5_000
 
 
-def test_work_that_fails_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
-    own = Works()
+CUT_OFF = """
+import time
+from malmoi.app.jobs import import_key, jobs
+from malmoi.labels.projects import ProjectStore
+key = import_key(ProjectStore().engine, {project})
+jobs().start(key, lambda job: time.sleep(1000), recorded=True)
+print("started", flush=True)
+time.sleep(1000)
+"""
 
-    def fail(running: Running) -> None:
+
+def test_an_import_that_the_end_of_a_server_cut_off_is_said_to_be_stopped(workplace: Path) -> None:
+    access = made("배송이 빨라요")
+    key = import_key(access.engine, access.project_id)
+    server = subprocess.Popen(
+        [sys.executable, "-c", CUT_OFF.format(project=access.project_id)],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert server.stdout is not None and server.stdout.readline() == b"started\n"
+    assert jobs().of(key) is None, "another server is at work on it"
+    server.kill()
+    server.wait()
+    found = jobs().of(key)
+    assert found is not None and not found.is_on and found.result is None and found.error is None
+    page = open_page()
+    assert "가져오기를 멈췄습니다" in shown(page)
+    page.button(key=f"seen-{access.project_id}").click().run()
+    assert jobs().of(key) is None and not page.exception
+
+
+def test_work_that_fails_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    own = Jobs()
+
+    def fail(running: Job) -> None:
         raise ZeroDivisionError
 
     running = own.start(("x", 1, ""), fail)

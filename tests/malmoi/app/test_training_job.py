@@ -14,7 +14,7 @@ from typing import cast
 import pytest
 
 from malmoi.app.training_job import TrainingJob, start_again, start_training, training_jobs
-from malmoi.app.views.training import shown_span
+from malmoi.app.views.training import shown_time
 from malmoi.errors import InputError
 from malmoi.inference.classifier import Classifier
 from malmoi.labels.access import ProjectAccess
@@ -25,7 +25,7 @@ from malmoi.labels.project import NewProject, ProjectLabel
 from malmoi.labels.projects import ProjectStore, set_member
 from malmoi.labels.text_import import import_texts
 from malmoi.model_folders import find_classifiers
-from malmoi.progress import duration
+from malmoi.progress import PROGRESS_VARIABLE, shown_progress
 from malmoi.text.reading.sources import source_of_upload
 from tests.conftest import link_vectors
 
@@ -150,25 +150,26 @@ def test_a_process_of_the_same_number_is_not_the_job(after_failure: TrainingJob)
     found.cancel()  # ends nothing
 
 
-def test_progress_is_that_of_the_last_line_about_it(after_failure: TrainingJob) -> None:
+def test_progress_is_what_the_command_writes(
+    after_failure: TrainingJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
     job = after_failure
     assert job.progress() is None
-    log = job.folder / "log.txt"
-    log.write_text(
-        "data: 60 texts\n"
-        "training: 100 of 1,250 (8%) steps, 15 s, about 3 min left\n"
-        "training: 200 of 1,250 (16%) steps, 30 s, about 2 min left\n"
-        "encoder, fold 1: macro F1 0.5\n",
-        encoding="utf-8",
-    )
-    progress = job.progress()
-    assert progress is not None
-    assert (progress.done, progress.total, progress.left) == (200, 1_250, "2 min")
+    monkeypatch.setenv(PROGRESS_VARIABLE, str(job.folder / "progress.json"))
+    monkeypatch.setattr("malmoi.progress._SECONDS_BETWEEN_WRITES", 0.0)
+    with shown_progress("steps") as progress:
+        progress("fold 1", 100, 1_250, skipped=50)
+        time.sleep(0.01)
+        progress("fold 1", 200, 1_250, skipped=50)
+    found = job.progress()
+    assert found is not None and found.seconds_left is not None
+    assert (found.part, found.done, found.total) == ("fold 1", 200, 1_250)
+    assert 0 < found.seconds_left < 60
 
 
 def test_what_is_left_is_said_in_korean() -> None:
     for seconds, said in ((40, "40초"), (180, "3분"), (12_600, "3.5시간"), (362_880, "4.2일")):
-        assert shown_span(duration(seconds)) == said
+        assert shown_time(seconds) == said
 
 
 def test_a_record_that_is_damaged_is_passed_over(workplace: Path) -> None:
