@@ -8,7 +8,7 @@ _PROJECT = Path(__file__).resolve().parents[1] / "pyproject.toml"
 
 
 def version() -> str:
-    """As `0.1.0`; `unknown` of a copy of the package alone, which nobody has installed."""
+    """As `0.2.0`; `unknown` of a copy of the package alone, which nobody has installed."""
     if _PROJECT.is_file():
         import tomllib
 

@@ -1,6 +1,6 @@
 """Who is at the browser: by OpenID Connect where it is set up, else whoever sits at this computer.
 
-Login is on where Streamlit's secrets have a section `[auth]` (docs/how-to/label-team.md).
+Login is on where Streamlit's secrets have a section `[auth]` (docs/how-to/app.md).
 """
 
 import streamlit as st

@@ -165,6 +165,4 @@ def draw_backup(visit: Visit) -> None:
         st.code(f"malmoi labels backup {file}.db", language="bash")
     else:
         st.code(f"pg_dump --format=custom --file={file}.dump {url.database}", language="bash")
-    st.caption(
-        say("How to go back to a copy: docs/how-to/label-team.md, “Going back to a backup”.")
-    )
+    st.caption(say("How to go back to a copy: docs/how-to/app.md, “Backups”."))
