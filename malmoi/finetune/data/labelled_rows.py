@@ -15,7 +15,6 @@ from malmoi.inference.tasks import Task
 from malmoi.labels.database import LabelDatabase
 from malmoi.labels.label_names import normal_label
 from malmoi.labels.listed_labels import ANNOTATIONS
-from malmoi.text.public.fetched import layout_of
 from malmoi.text.reading.bad_rows import BadRows, EmptySourceError
 from malmoi.text.reading.columns import (
     ID_COLUMN,
@@ -24,6 +23,7 @@ from malmoi.text.reading.columns import (
     ColumnRequest,
     label_text,
 )
+from malmoi.text.reading.layouts import layout_of
 from malmoi.text.reading.notes import ReadingNotes, SourceNotes
 from malmoi.text.reading.options import ReadOptions
 from malmoi.text.reading.records import iter_requested

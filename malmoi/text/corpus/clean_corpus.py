@@ -31,7 +31,7 @@ from malmoi.text.corpus.units import (
 )
 from malmoi.text.duplicates.exact import first_occurrences
 from malmoi.text.duplicates.near import NearDuplicates, find_near_duplicates
-from malmoi.text.public.fetched import layout_of
+from malmoi.text.reading.layouts import layout_of
 from malmoi.text.reading.notes import ReadingNotes
 from malmoi.text.reading.sources import Source, find_sources
 from malmoi.text.record import Record

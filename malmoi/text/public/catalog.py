@@ -11,13 +11,11 @@ import difflib
 import tomllib
 from functools import cache
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 from malmoi.errors import InputError
 from malmoi.messages import Phrase
-from malmoi.text.public.description import Layout, PublicSource, RemoteFile, Variant
-from malmoi.text.reading.columns import LabelNames
+from malmoi.text.public.description import PublicSource, RemoteFile, Variant
 
 _FOLDER = Path(__file__).with_name("sources")
 
@@ -61,21 +59,5 @@ def _read(path: Path) -> PublicSource:
         layout = file.pop("layout", common)
         variants = tuple(Variant(**variant) for variant in file.pop("variants", ()))
         made_of = tuple(file.pop("made_of", ()))
-        files.append(
-            RemoteFile(**file, url=url, layout=_layout(layout), variants=variants, made_of=made_of)
-        )
+        files.append(RemoteFile(**file, url=url, layout=layout, variants=variants, made_of=made_of))
     return PublicSource(name=path.stem, **content, files=tuple(files))
-
-
-def _layout(content: dict[str, Any] | None) -> Layout | None:
-    if content is None:
-        return None
-    names = content.get("names")
-    if isinstance(names, list):  # cells are places in it
-        names = {str(place): name for place, name in enumerate(names)}
-    return Layout(
-        texts=tuple(content["texts"]),
-        label=content.get("label"),
-        header=tuple(content["header"]) if "header" in content else None,
-        names=LabelNames(names=names, separator=content.get("separator")) if names else None,
-    )

@@ -1,25 +1,8 @@
 """What is said about a public source: files, licence, citation and the meaning of its labels."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-
-from malmoi.text.reading.columns import LabelNames
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Layout:
-    """How the rows of a file become records, where its own header does not say it.
-
-    Attributes:
-        texts: the columns that hold texts; of a pair, each text is a record of its own.
-        label: the column of the label, None where records carry none.
-        header: the names of all columns, for a file that has no header row.
-        names: what the cells of the label column mean; None keeps them as they are.
-    """
-
-    texts: tuple[str, ...]
-    label: str | None = None
-    header: tuple[str, ...] | None = None
-    names: LabelNames | None = None
+from typing import Any
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,7 +31,8 @@ class RemoteFile:
             hash of the first download is written to `SOURCE.json` and holds from then on.
         size: of the original in bytes, None where it is not known.
         variants: files that a mirror may have in its place.
-        layout: how it is read; None: as any file of its kind.
+        layout: how it is read, as `malmoi.text.reading.layouts` has it in a `SOURCE.json`; None: as
+            any file of its kind.
         made_by: which of `made_files.MADE_BY` makes it, where no server has it as it is: `url` is
             then the `.tar.gz` of a repository at a commit, or the one file that it is made of;
             `sha256` and `size` are those of the file that is made, because servers may pack the
@@ -62,7 +46,7 @@ class RemoteFile:
     sha256: str | None = None
     size: int | None = None
     variants: tuple[Variant, ...] = ()
-    layout: Layout | None = None
+    layout: Mapping[str, Any] | None = None
     made_by: str = ""
     made_of: tuple[str, ...] = ()
 
@@ -99,8 +83,3 @@ class PublicSource:
         sizes = [file.size for file in self.files]
         known = [size for size in sizes if size is not None]
         return sum(known) if len(known) == len(sizes) else None
-
-    @property
-    def layouts(self) -> dict[str, Layout | None]:
-        """The layout of each file by its name."""
-        return {file.name: file.layout for file in self.files}

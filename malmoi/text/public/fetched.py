@@ -1,16 +1,13 @@
-"""What lies in a folder that was fetched: its `SOURCE.json`, and how its files are read."""
+"""What lies in a folder that was fetched: its `SOURCE.json`."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
-from malmoi.errors import InputError
 from malmoi.files import write_at_once
-from malmoi.text.public.catalog import sources
-from malmoi.text.public.description import Layout
-from malmoi.text.reading.sources import Source
-
-SOURCE_FILE = "SOURCE.json"
+from malmoi.text.reading.layouts import SOURCE_FILE, damaged_source_file, read_source_file
 
 
 @dataclass(kw_only=True, slots=True)
@@ -22,12 +19,14 @@ class FetchedFile:
         sha256: of the file as it lies there.
         size: in bytes.
         note: what is special about it, such as that it is a known variant.
+        layout: how it is read; None: as any file of its kind.
     """
 
     url: str
     sha256: str
     size: int
     note: str = ""
+    layout: Mapping[str, Any] | None = None
 
 
 @dataclass(kw_only=True, slots=True)
@@ -55,49 +54,17 @@ def read_fetched(folder: Path) -> Fetched | None:
     Raises:
         InputError: the file there is not one of ours, or is damaged.
     """
-    path = folder / SOURCE_FILE
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
+    content = read_source_file(folder)
+    if content is None:
         return None
-    except (OSError, ValueError) as error:
-        raise _damaged(path, str(error)) from error
     try:
         files = {name: FetchedFile(**file) for name, file in content.pop("files").items()}
         return Fetched(**content, files=files)
     except (AttributeError, KeyError, TypeError) as error:
-        raise _damaged(path, str(error)) from error
+        raise damaged_source_file(folder, error) from error
 
 
 def write_fetched(folder: Path, fetched: Fetched) -> None:
     """Write `SOURCE.json`, whole or not at all."""
     text = json.dumps(asdict(fetched), ensure_ascii=False, indent=2)
     write_at_once(folder / SOURCE_FILE, text + "\n")
-
-
-def layout_of(source: Source) -> Layout | None:
-    """How a file is read, if it lies in a fetched folder and its source says so.
-
-    Raises:
-        InputError: the `SOURCE.json` of its folder is damaged.
-    """
-    if source.path is None:
-        return None
-    path = source.path.absolute()  # seen from inside the folder too
-    # Files lie in the source's folder or one folder below it.
-    for folder in list(path.parents)[:2]:
-        fetched = read_fetched(folder)
-        if fetched is not None:
-            known = sources().get(fetched.source)
-            name = path.relative_to(folder).as_posix()
-            return known.layouts.get(name) if known else None
-    return None
-
-
-def _damaged(path: Path, reason: str) -> InputError:
-    return InputError(
-        "expected what `malmoi fetch` writes, found something else ({reason}); delete it and "
-        "fetch again",
-        place=path,
-        reason=reason,
-    )

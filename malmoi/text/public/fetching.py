@@ -216,6 +216,7 @@ class _Fetch:
             sha256=sha256,
             size=path.stat().st_size,
             note=variant.note if variant is not None else "",
+            layout=file.layout,
         )
         if self._record.files.get(file.name) != entry:
             self._record.files[file.name] = entry

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from malmoi.errors import InputError
 from malmoi.text.characters import visible_in_nfc
+from malmoi.text.reading.layouts import LabelNames
 
 # As they are met in published tables; compared without case, blanks, hyphens and underscores.
 TEXT_COLUMNS = (
@@ -49,37 +50,6 @@ _LESS_USUAL = "comes later among the usual names"
 _HALVES = re.compile("[\ud800-\udfff]")
 # Numbers, dates and times with what people write beside them: 1,200개, [3], 999+, 1.2만, 오후 3:20.
 _NUMBER = re.compile(r"(?=\D*\d)(?:[-+\d.,:/%\s()\[\]]|오전|오후|[개건회명점원만천년월일시분초])+")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class LabelNames:
-    """What the cells of a label column mean.
-
-    Attributes:
-        names: label by cell.
-        separator: what stands between the labels of one cell, None where a cell holds one; the
-            labels' names are joined by it again.
-    """
-
-    names: Mapping[str, str]
-    separator: str | None = None
-
-    def of(self, cell: str, where: str) -> str:
-        """The name of a cell's label, or of its labels.
-
-        Raises:
-            InputError: the cell holds a label without a name.
-        """
-        parts = [cell] if self.separator is None else cell.split(self.separator)
-        for part in parts:
-            if part.strip() not in self.names:
-                known = ", ".join(list(self.names)[:SHOWN_COLUMNS])
-                raise InputError(
-                    f"{where}: expected a label of {known}"
-                    f"{', …' if len(self.names) > SHOWN_COLUMNS else ''}, found {part.strip()!r}; "
-                    "fetch the file again or read it under another name"
-                )
-        return (self.separator or "").join(self.names[part.strip()] for part in parts)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from malmoi.errors import InputError
-from malmoi.text.public.description import Layout
-from malmoi.text.public.fetched import layout_of
 from malmoi.text.reading.bad_rows import BadRows, EmptySourceError
 from malmoi.text.reading.chats import MAC_COLUMNS, is_said
 from malmoi.text.reading.columns import (
@@ -23,6 +21,7 @@ from malmoi.text.reading.columns import (
     whole_characters,
 )
 from malmoi.text.reading.json_rows import refuse_unaccepted
+from malmoi.text.reading.layouts import Layout, layout_of
 from malmoi.text.reading.notes import ReadingNotes, SourceNotes
 from malmoi.text.reading.options import ReadOptions
 from malmoi.text.reading.sources import Source, find_sources, source_of_upload

@@ -24,7 +24,7 @@ from malmoi.text.corpus.parquet_parts import FileWriter
 from malmoi.text.corpus.units import REJECT_SCHEMA, cut_units
 from malmoi.text.duplicates.near import NearDuplicates
 from malmoi.text.public.catalog import find_source
-from malmoi.text.public.fetched import Fetched, write_fetched
+from malmoi.text.public.fetched import Fetched, FetchedFile, write_fetched
 from malmoi.text.reading.records import iter_records
 from malmoi.text.record import Record
 from malmoi.workers import engines
@@ -179,6 +179,10 @@ def test_hash_tells_a_fetched_file_from_the_same_bytes_alone(tmp_path: Path) -> 
         homepage=source.homepage,
         licence=source.licence,
         citation=source.citation,
+        files={
+            file.name: FetchedFile(url="", sha256="", size=0, layout=file.layout)
+            for file in source.files
+        },
     )
     write_fetched(fetched, record)
     assert [r.text for r in iter_records(fetched)] == ["배송이 빨라서 좋았어요 다음에 또 살게요"]

@@ -179,6 +179,7 @@ def test_a_file_comes_whole_and_only_once(server: Server, tmp_path: Path) -> Non
         "sha256": sha256(DATA),
         "size": len(DATA),
         "note": "",
+        "layout": None,
     }
     assert fetch(source(server.url), folder).kept == ("ratings.txt",)
     assert server.asked == 1

@@ -190,7 +190,11 @@ def write_source(name: str, folder: Path, content: str | None = None) -> Path:
     path = folder / file
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(written if content is None else content, encoding="utf-8", newline="")
-    record = {"source": name, "homepage": "", "licence": "", "citation": "", "files": {}}
+    files = {
+        file.name: {"url": "", "sha256": "", "size": 0, "layout": file.layout}
+        for file in find_source(name).files
+    }
+    record = {"source": name, "homepage": "", "licence": "", "citation": "", "files": files}
     (folder / "SOURCE.json").write_text(json.dumps(record))
     return path
 

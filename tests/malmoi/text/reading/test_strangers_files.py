@@ -470,9 +470,12 @@ def test_a_folder_of_json_is_read_alike_for_every_column(tmp_path: Path) -> None
 def test_rows_of_a_fetched_file_can_be_left_out_too(tmp_path: Path) -> None:
     rows = "id\tdocument\tlabel\n1\t좋다\t1\n2\t싫다\t0\t9\n"
     write(tmp_path / "ratings_train.txt", rows)
-    about = {"source": "nsmc", "homepage": "", "licence": "", "citation": "", "files": {}}
-    about["files"] = {"ratings_train.txt": {"url": "", "sha256": "", "size": 0}}  # type: ignore[assignment]
-    write(tmp_path / "SOURCE.json", json.dumps(about))
+    layout = {"texts": ["document"], "label": "label", "names": ["부정", "긍정"]}
+    file = {"url": "", "sha256": "", "size": 0}
+    write(tmp_path / "SOURCE.json", json.dumps({"files": {"ratings_train.txt": file}}))
+    assert "delete it and fetch again" in refusal(tmp_path)  # it does not say how the file is read
+    file["layout"] = layout  # type: ignore[assignment]
+    write(tmp_path / "SOURCE.json", json.dumps({"files": {"ratings_train.txt": file}}))
     assert "--skip-bad-rows" in refusal(tmp_path)
     assert read(tmp_path, skip_bad_rows=True) == [("좋다", "긍정")]
     assert notes_of(tmp_path, skip_bad_rows=True)[0].sources[0].text == "document"
