@@ -86,14 +86,6 @@ def test_a_member_sees_their_projects_only(page: "Page", login_server: Server) -
     assert "볼 수 없습니다" in page.get_by_text("남의 작업").inner_text()
 
 
-def test_settings_are_refused_to_an_annotator(page: "Page", login_server: Server) -> None:
-    log_in(page, login_server, ANNOTATOR)
-    page.get_by_text(ANNOTATOR).wait_for()
-    page.goto(f"{login_server.address}/settings?project={quote('우리 작업')}")
-    page.get_by_text("관리자만").first.wait_for()
-    assert page.get_by_text(ADMIN).count() == 0
-
-
 def test_an_address_that_nobody_verified_is_nobody(page: "Page", login_server: Server) -> None:
     log_in(page, login_server, "guess@example.com")
     page.get_by_text("확인된 전자우편 주소가 없습니다").wait_for()
