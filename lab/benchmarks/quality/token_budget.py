@@ -74,17 +74,11 @@ ARMS: dict[str, tuple[str, list[str]]] = {
     ),
     "warm-small-vocabulary": ("warm, 4,096 entries", []),
     "warm-short": ("warm", ["--max-length", "32"]),
-    "warm-muon": ("warm", ["--recipe", "muon"]),
     "warm-gdes": ("warm", ["--recipe", "gdes"]),
-    "warm-sentence": (
-        "warm",
-        ["--set", "objective.unigram_fraction=0.5", "--set", "objective.sentence_weight=5"],
-    ),
     "warm-mask-30": (
         "warm",
         ["--set", "objective.unigram_fraction=0.5", "--set", "masking.fraction=0.3"],
     ),
-    "warm-rate-15": ("warm", ["--learning-rate", "1.5e-3"]),
     "warm-default": ("warm", ["--recipe", "default"]),
     "warm-noise-bag": ("warm", NOISE_BAG),
     "warm-noise-bag-packed": ("warm", [*NOISE_BAG, "--set", "batching.rows=packed"]),
