@@ -30,7 +30,7 @@ from lab.benchmarks.speed.app_server import (
 )
 from malmoi.app.learning.rounds import Learner
 from malmoi.errors import InputError
-from malmoi.labels.annotating import Act, save_act
+from malmoi.labels.annotating import Act, save_acts
 from malmoi.labels.found_texts import add_texts
 from malmoi.labels.people import Person
 from malmoi.labels.project import ProjectSettings, new_project_of_task
@@ -136,7 +136,7 @@ def make_project(home: Path) -> None:
                     seconds=2.0 + number % 5,
                 )
                 person = Person(name=name, is_local=True)
-                save_act(store.access(person, access.project_id), act)
+                save_acts(store.access(person, access.project_id), [act])
         done = round_end
         learner.learn(access, forced=True)
 

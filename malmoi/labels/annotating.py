@@ -153,11 +153,6 @@ def save_acts_of_others(access: ProjectAccess, acts: Sequence[tuple[str, Act]]) 
         ]
 
 
-def save_act(access: ProjectAccess, act: Act) -> Saved:
-    """Append one act; arguments and errors as `save_acts`."""
-    return save_acts(access, [act])[0]
-
-
 def take_back(access: ProjectAccess, requests: Sequence[tuple[int, str]]) -> int:
     """Undo acts of the person that still hold, in one transaction; others are left as they are.
 

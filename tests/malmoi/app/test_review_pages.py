@@ -13,7 +13,7 @@ from sqlalchemy.pool import Pool
 from streamlit.testing.v1 import AppTest
 
 from malmoi.labels.access import ProjectAccess
-from malmoi.labels.annotating import Act, Suggestion, save_act, save_acts
+from malmoi.labels.annotating import Act, Suggestion, save_acts
 from malmoi.labels.bulk_labels import save_labels_of_others
 from malmoi.labels.people import Person
 from malmoi.labels.project import NewProject, ProjectLabel, ProjectSettings
@@ -101,19 +101,21 @@ def project(workplace: Path) -> Iterator[ProjectAccess]:
     given = {"지은": "긍정 긍정 긍정 부정", "**민수**": "긍정 부정 중립 부정"}
     for name, labels in given.items():
         for text_id, label in enumerate(labels.split(), 1):
-            save_act(
+            save_acts(
                 as_member(access, name),
-                Act(
-                    text_id=text_id,
-                    kind="label",
-                    labels=[label],
-                    request_id=f"{name}{text_id}",
-                    suggestion=Suggestion(label="긍정", score=0.8, model="x"),
-                    seconds=2.0,
-                ),
+                [
+                    Act(
+                        text_id=text_id,
+                        kind="label",
+                        labels=[label],
+                        request_id=f"{name}{text_id}",
+                        suggestion=Suggestion(label="긍정", score=0.8, model="x"),
+                        seconds=2.0,
+                    )
+                ],
             )
     act = Act(text_id=3, kind="note", note=f"메모 {EVIL}", request_id="n")
-    save_act(as_member(access, "지은"), act)
+    save_acts(as_member(access, "지은"), [act])
     yield access
     st.cache_resource.clear()
 
@@ -161,7 +163,7 @@ def test_the_queue_is_gone_through_without_deciding(project: ProjectAccess) -> N
         adjudicate(project, text.text_id, ["긍정"], request_id=str(text.text_id))
     assert "검수할 글이 없습니다" in words_of(page("review"))
     act = Act(text_id=5, kind="flag", flagged=True, request_id="flag")
-    save_act(as_member(project, "지은"), act)
+    save_acts(as_member(project, "지은"), [act])
     assert TEXTS[4] in words_of(page("review"))  # a page begins with what waits
 
 
@@ -199,7 +201,7 @@ def found_by(shown: AppTest, **fields: object) -> list[int]:
 
 def test_a_reviewer_finds_texts_by_each_filter(project: ProjectAccess) -> None:
     adjudicate(project, 2, ["부정"], request_id="d")
-    save_act(as_member(project, "지은"), Act(text_id=4, kind="flag", request_id="f"))
+    save_acts(as_member(project, "지은"), [Act(text_id=4, kind="flag", request_id="f")])
     scores = [
         TextScore(text_id=1, priority=1.0, label="부정", score=0.55),
         TextScore(text_id=5, priority=0.5, label="긍정", score=0.9),
@@ -249,7 +251,7 @@ def test_what_was_found_is_counted_anew_after_a_bulk_change(project: ProjectAcce
     for text_id in range(7, 12):
         for name in ("지은", "**민수**"):
             act = Act(text_id=text_id, kind="label", labels=["긍정"], request_id=f"{name}{text_id}")
-            save_act(as_member(project, name), act)
+            save_acts(as_member(project, name), [act])
     shown.session_state["explore_bulk_done"] = (project.project_id, "5건을 긍정(으)로 정했습니다.")
     shown.run()
     assert "56건 가운데 1–50" in words_of(shown)
@@ -363,7 +365,7 @@ def test_status_shows_what_is_done_and_since_when(project: ProjectAccess) -> Non
 
 
 def test_status_counts_the_own_labels_of_whoever_looks(project: ProjectAccess) -> None:
-    save_act(as_member(project, "보람"), Act(text_id=5, kind="skip", request_id="skip"))
+    save_acts(as_member(project, "보람"), [Act(text_id=5, kind="skip", request_id="skip")])
     # Both may review, so that they share what is kept.
     for name, own in ((None, ("0", "0")), ("보람", ("0", "1"))):
         numbers = {one.label: one.value for one in page("status", name).metric}
@@ -383,7 +385,7 @@ def test_all_parts_of_status_are_computed_again_together(project: ProjectAccess)
     shown = page("status")
     shown.button_group(key="status_part").set_value("agreement").run()
     undo = Act(text_id=2, kind="undo", withdraws="지은2", request_id="undo")
-    save_act(as_member(project, "지은"), undo)
+    save_acts(as_member(project, "지은"), [undo])
     first, *others = read_project(project).labels
     change_labels(project, [replace(first, name="좋음"), *others])
     shown.button_group(key="status_part").set_value("work").run()
@@ -414,7 +416,7 @@ def test_none_of_several_labels_is_named(workplace: Path) -> None:
     import_texts(access, [source_of_upload("글.txt", "\n".join(TEXTS).encode())])
     for name, labels in (("지은", ["긍정", "부정"]), ("민수", [])):
         own = replace(access, person=Person(name=name, is_local=True))
-        save_act(own, Act(text_id=1, kind="label", labels=labels, request_id=name))
+        save_acts(own, [Act(text_id=1, kind="label", labels=labels, request_id=name)])
     shown = page("status")
     shown.button_group(key="status_part").set_value("agreement").run()
     assert "모두 같을 때만 일치" in words_of(shown)

@@ -6,7 +6,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Barrier
 from typing import Any, TypeVar
 
-from malmoi.labels.annotating import Act, save_act
+from malmoi.labels.annotating import Act, save_acts
 from malmoi.labels.leasing import lease_texts
 from malmoi.labels.people import Person
 from malmoi.labels.projects import ProjectStore
@@ -20,7 +20,7 @@ def write(url: str, who: str, first: int, barrier: Barrier) -> None:
     barrier.wait(timeout=300)
     for number in range(first, 60):
         act = Act(text_id=number + 1, kind="label", labels=["긍정"], request_id=f"{who}-{number}")
-        save_act(access, act)
+        save_acts(access, [act])
 
 
 def lease(url: str, who: str, barrier: Barrier) -> list[int]:
@@ -32,7 +32,7 @@ def lease(url: str, who: str, barrier: Barrier) -> list[int]:
         for leased in texts:
             request_id = f"{who}-{leased.text_id}"
             act = Act(text_id=leased.text_id, kind="label", labels=["긍정"], request_id=request_id)
-            save_act(access, act)
+            save_acts(access, [act])
             done.append(leased.text_id)
     return done
 

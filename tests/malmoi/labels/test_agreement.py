@@ -9,7 +9,7 @@ from malmoi.labels.agreement import (
     krippendorff_alpha,
     pairs,
 )
-from malmoi.labels.annotating import Act, save_act
+from malmoi.labels.annotating import Act, save_acts
 from tests.malmoi.labels.conftest import Make, for_person
 
 # Fleiss (1971), Psychological Bulletin 76, table 1: 30 patients, 6 psychiatrists, 5 diagnoses.
@@ -89,8 +89,8 @@ def test_a_project_tells_agreement_by_class_and_pair(make: Make) -> None:
     for name, labels in given.items():
         for text_id, label in enumerate(labels, 1):
             act = Act(text_id=text_id, kind="label", labels=[label], request_id=f"{name}{text_id}")
-            save_act(for_person(local, name), act)
-    save_act(for_person(local, "다"), Act(text_id=1, kind="skip", request_id="다1"))
+            save_acts(for_person(local, name), [act])
+    save_acts(for_person(local, "다"), [Act(text_id=1, kind="skip", request_id="다1")])
     report = agreement(local)
     assert report.alpha.disagreed == (4, 5) and report.alpha.texts == tuple(range(1, 7))
     assert report.classes["긍정"].value == 1.0
@@ -109,7 +109,7 @@ def test_sets_of_labels_agree_where_they_are_equal(make: Make) -> None:
         for text_id, labels in enumerate(some, 1):
             who = local if name == "관리자" else for_person(local, name)
             act = Act(text_id=text_id, kind="label", labels=labels, request_id=f"{name}{text_id}")
-            save_act(who, act)
+            save_acts(who, [act])
     report = agreement(local)
     assert report.alpha.disagreed == (2,) and report.classes["긍정"].value == 1.0
     assert report.pairs[0].confusions == {("", "중립"): (2,)}

@@ -16,7 +16,6 @@ from malmoi.labels.annotating import (
     Suggestion,
     latest_decision,
     own_work,
-    save_act,
     save_acts,
     take_back,
 )
@@ -28,14 +27,14 @@ from tests.malmoi.labels.conftest import Make, for_person
 
 WRITER = """
 import sys
-from malmoi.labels.annotating import Act, save_act
+from malmoi.labels.annotating import Act, save_acts
 from malmoi.labels.people import Person
 from malmoi.labels.projects import ProjectStore
 url, who, first = sys.argv[1], sys.argv[2], int(sys.argv[3])
 access = ProjectStore(url).access(Person(name=who), "리뷰")
 for number in range(first, 60):
     act = Act(text_id=number + 1, kind="label", labels=["긍정"], request_id=f"{who}-{number}")
-    save_act(access, act)
+    save_acts(access, [act])
     print(number, flush=True)
 """
 
@@ -74,7 +73,8 @@ def test_a_label_is_kept_with_all_that_was_known(make: Make) -> None:
     mine = for_person(access, "지은")
     lease_texts(mine, 1)
     shown = Suggestion(label="부정", score=0.75, model="reviews-1")
-    saved = save_act(mine, act(1, "label", "r1", labels=["긍정"], suggestion=shown, seconds=2.5))
+    first = act(1, "label", "r1", labels=["긍정"], suggestion=shown, seconds=2.5)
+    (saved,) = save_acts(mine, [first])
     (row,) = log(access)
     assert saved.new and row["id"] == saved.id and row["annotator"] == "지은"
     assert (row["suggested_label"], row["suggested_score"]) == ("부정", 0.75)
@@ -87,12 +87,12 @@ def test_the_same_request_is_one_row_and_another_may_not_take_its_id(make: Make)
     access = make("하나", "둘", people={"가": "annotator", "나": "annotator"})
     a, b = for_person(access, "가"), for_person(access, "나")
     first = act(1, "label", "r1", labels=["긍정"])
-    assert save_act(a, first).new and not save_act(a, first).new
+    assert save_acts(a, [first])[0].new and not save_acts(a, [first])[0].new
     assert len(log(access)) == 1
     with pytest.raises(InputError, match="names another act"):
-        save_act(b, first)
+        save_acts(b, [first])
     with pytest.raises(InputError, match="names another act"):
-        save_act(a, act(2, "label", "r1", labels=["긍정"]))
+        save_acts(a, [act(2, "label", "r1", labels=["긍정"])])
 
 
 def test_a_burst_is_saved_whole_or_not_at_all(make: Make) -> None:
@@ -114,32 +114,32 @@ def test_labels_that_do_not_fit_are_refused(make: Make) -> None:
         (multi, 2, ["긍정", "긍정"], "each label once"),
     ):
         with pytest.raises(InputError, match=fact):
-            save_act(access, act(text_id, "label", "r1", labels=labels))
+            save_acts(access, [act(text_id, "label", "r1", labels=labels)])
         assert log(access) == [], labels
 
 
 def test_multi_label_texts_have_any_number_of_labels(make: Make) -> None:
     access = make("하나", "둘", kind="multi")
-    save_act(access, act(1, "label", "r1", labels=["중립", "긍정"]))
-    save_act(access, act(2, "label", "r2", labels=[]))
+    save_acts(access, [act(1, "label", "r1", labels=["중립", "긍정"])])
+    save_acts(access, [act(2, "label", "r2", labels=[])])
     assert holds(access) == [(2, "labelled", ()), (1, "labelled", ("긍정", "중립"))]
 
 
 def test_undo_brings_back_what_was_before(make: Make) -> None:
     access = make("하나")
-    save_act(access, act(1, "label", "r1", labels=["긍정"]))
-    save_act(access, act(1, "label", "r2", labels=["부정"]))
-    save_act(access, act(1, "undo", "u2", withdraws="r2"))
+    save_acts(access, [act(1, "label", "r1", labels=["긍정"])])
+    save_acts(access, [act(1, "label", "r2", labels=["부정"])])
+    save_acts(access, [act(1, "undo", "u2", withdraws="r2")])
     assert holds(access) == [(1, "labelled", ("긍정",))] and progress(access).finished == 1
     assert (own_work(access)[0].request_id, own_work(access)[0].text) == ("r1", "하나")
-    save_act(access, act(1, "undo", "u1", withdraws="r1"))
+    save_acts(access, [act(1, "undo", "u1", withdraws="r1")])
     assert holds(access) == [] and progress(access).finished == 0
     (leased,) = lease_texts(access, 1)
     assert leased is not None and leased.text_id == 1
     assert [row["kind"] for row in log(access)] == ["label", "label", "undo", "undo"]
     for wrong in ("r1", "u1", "r9"):
         with pytest.raises(InputError, match="expected"):
-            save_act(access, act(1, "undo", f"again {wrong}", withdraws=wrong))
+            save_acts(access, [act(1, "undo", f"again {wrong}", withdraws=wrong)])
     assert_places_follow_the_log(access)
 
 
@@ -148,8 +148,8 @@ def test_a_text_whose_label_is_taken_back_is_on_nobodys_screen(make: Make) -> No
     access = make("하나", "둘", people=dict.fromkeys("가나", "annotator"))
     mine, other = for_person(access, "가"), for_person(access, "나")
     for text_id, label in ((1, "긍정"), (1, "부정"), (2, "긍정")):
-        save_act(mine, act(text_id, "label", f"{text_id} {label}", labels=[label]))
-    save_act(mine, act(2, "undo", "u", withdraws="2 긍정"))
+        save_acts(mine, [act(text_id, "label", f"{text_id} {label}", labels=[label])])
+    save_acts(mine, [act(2, "undo", "u", withdraws="2 긍정")])
     assert not lease_texts(other, 1)
     assert take_back(mine, [(1, "1 부정")]) == 1
     assert holds(mine) == [(1, "labelled", ("긍정",))] and not lease_texts(other, 1)
@@ -165,9 +165,9 @@ def test_a_text_whose_label_is_taken_back_is_on_nobodys_screen(make: Make) -> No
 
 def test_nobody_undoes_the_work_of_another(make: Make) -> None:
     access = make("하나", people={"가": "annotator", "나": "admin"})
-    save_act(for_person(access, "가"), act(1, "label", "r1", labels=["긍정"]))
+    save_acts(for_person(access, "가"), [act(1, "label", "r1", labels=["긍정"])])
     with pytest.raises(InputError, match="expected the request of an act of 나 on text 1"):
-        save_act(for_person(access, "나"), act(1, "undo", "u1", withdraws="r1"))
+        save_acts(for_person(access, "나"), [act(1, "undo", "u1", withdraws="r1")])
 
 
 def test_flags_and_notes_stand_beside_the_label(make: Make) -> None:
@@ -179,7 +179,7 @@ def test_flags_and_notes_stand_beside_the_label(make: Make) -> None:
         act(1, "note", "n2", note="=cmd()"),
         act(1, "flag", "f2", flagged=False),
     ):
-        save_act(access, one)
+        save_acts(access, [one])
     (work,) = own_work(access)
     assert (work.labels, work.flagged, work.note) == (("긍정",), False, "=cmd()")
     save_acts(access, [act(1, "undo", "u1", withdraws="f2"), act(1, "undo", "u2", withdraws="n2")])
@@ -241,8 +241,8 @@ def test_eight_writers_at_once_lose_and_double_nothing(make: Make, any_url: str)
 
 def test_what_was_skipped_long_ago_is_found_behind_the_last_work(make: Make) -> None:
     access = make("하나", "둘", "셋")
-    save_act(access, act(1, "skip", "s1"))
+    save_acts(access, [act(1, "skip", "s1")])
     save_acts(access, [act(2, "label", "r2", labels=["긍정"]), act(3, "skip", "s3")])
     assert [one.text_id for one in own_work(access, limit=1)] == [3, 1]
-    save_act(access, act(1, "label", "r1", labels=["부정"]))
+    save_acts(access, [act(1, "label", "r1", labels=["부정"])])
     assert [one.text_id for one in own_work(access, limit=2)] == [1, 3]

@@ -18,7 +18,7 @@ from malmoi.errors import InputError
 from malmoi.finetune.data.examples import read_examples
 from malmoi.finetune.data.source import find_data
 from malmoi.labels.access import ProjectAccess
-from malmoi.labels.annotating import Act, Suggestion, save_act
+from malmoi.labels.annotating import Act, Suggestion, save_acts
 from malmoi.labels.backup import back_up
 from malmoi.labels.exporting import export_table
 from malmoi.labels.other_tools import export_for
@@ -40,9 +40,11 @@ def label(access: ProjectAccess, text_id: int, *labels: str, note: str = "") -> 
     shown = Suggestion(label="부정", score=0.25, model="m")
     request_id = f"{access.person.name}-{text_id}-{labels}"
     act = Act(text_id=text_id, kind="label", labels=labels, request_id=request_id, suggestion=shown)
-    save_act(access, act)
+    save_acts(access, [act])
     if note:
-        save_act(access, Act(text_id=text_id, kind="note", note=note, request_id=f"n{request_id}"))
+        save_acts(
+            access, [Act(text_id=text_id, kind="note", note=note, request_id=f"n{request_id}")]
+        )
 
 
 @pytest.fixture
@@ -70,7 +72,7 @@ def test_a_table_has_votes_decisions_scores_and_the_own_columns(
 ) -> None:
     shown = Suggestion(label="중립", score=0.5, model="later")
     skip = Act(text_id=2, kind="skip", request_id="skip", suggestion=shown, seconds=9)
-    save_act(for_person(project, "다"), skip)  # says nothing of the label
+    save_acts(for_person(project, "다"), [skip])  # says nothing of the label
     path = tmp_path / "out.jsonl"
     assert export_table(project, path) == 4
     rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
@@ -95,8 +97,8 @@ def test_a_flag_and_a_note_leave_without_a_label_too(
 ) -> None:
     """Whoever cannot decide a text may say so and go on: what they wrote is not lost."""
     doubtful = for_person(project, "다")
-    save_act(doubtful, Act(text_id=1, kind="note", note="비꼬는 말?", request_id="n"))
-    save_act(doubtful, Act(text_id=1, kind="flag", request_id="f"))
+    save_acts(doubtful, [Act(text_id=1, kind="note", note="비꼬는 말?", request_id="n")])
+    save_acts(doubtful, [Act(text_id=1, kind="flag", request_id="f")])
     export_table(project, tmp_path / "out.jsonl")
     first = json.loads((tmp_path / "out.jsonl").read_text("utf-8").splitlines()[0])
     assert (first["flagged_by"], first["notes"]) == ("다", "가: -1+1\n다: 비꼬는 말?")
@@ -183,7 +185,7 @@ def test_a_backup_is_whole_while_somebody_writes(tmp_path: Path) -> None:
         while not stop.is_set():
             number = len(saved)
             name = ("긍정", "부정")[number % 2]
-            save_act(access, Act(text_id=1, kind="label", labels=[name], request_id=str(number)))
+            save_acts(access, [Act(text_id=1, kind="label", labels=[name], request_id=str(number))])
             saved.append(number)
 
     writer = threading.Thread(target=write)

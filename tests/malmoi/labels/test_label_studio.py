@@ -10,7 +10,7 @@ import pytest
 
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
-from malmoi.labels.annotating import Act, save_act
+from malmoi.labels.annotating import Act, save_acts
 from malmoi.labels.other_tools import export_for, import_labelled
 from malmoi.labels.review import texts_with_votes
 from malmoi.text.reading.sources import find_sources, source_of_upload
@@ -50,7 +50,7 @@ def test_labels_go_back_to_the_tags_and_fields_that_they_came_from(
     access = make()
     done = {"completed_by": 3, "result": [part("sentiment", "긍정")]}
     come_in(access, task("하나", done), task("둘"))
-    save_act(access, Act(text_id=2, kind="label", request_id="x", labels=["부정"]))
+    save_acts(access, [Act(text_id=2, kind="label", request_id="x", labels=["부정"])])
     first, second = go_out(access, tmp_path / "out.json")
     # The text stays where it was, and no other field is written over.
     assert first["data"] == {"body": "하나", "text": "제목"}

@@ -12,7 +12,7 @@ from malmoi.errors import InputError
 from malmoi.labels import access, annotating, leasing, scores
 from malmoi.labels.access import ProjectAccess, database_time
 from malmoi.labels.alike import acts_of_alike
-from malmoi.labels.annotating import Act, own_work, save_act, save_acts
+from malmoi.labels.annotating import Act, own_work, save_acts
 from malmoi.labels.leasing import lease_texts, return_leases, suggestion_of
 from malmoi.labels.projects import change_settings
 from malmoi.labels.scores import TextScore, random_sample, write_scores
@@ -37,7 +37,7 @@ class Tomorrow(datetime, metaclass=_AnyMoment):
 
 def label(access: ProjectAccess, text_id: int, name: str = "긍정") -> None:
     request_id = f"{access.person.name}-{text_id}-{name}"
-    save_act(access, Act(text_id=text_id, kind="label", labels=[name], request_id=request_id))
+    save_acts(access, [Act(text_id=text_id, kind="label", labels=[name], request_id=request_id)])
 
 
 def ids(access: ProjectAccess, count: int, **order: str) -> list[int]:
@@ -106,7 +106,7 @@ def test_what_was_skipped_goes_to_others(make: Make) -> None:
     local = make("하나", people=dict.fromkeys("가나", "annotator"))
     a, b = (for_person(local, name) for name in "가나")
     assert ids(a, 1) == [1]
-    save_act(a, Act(text_id=1, kind="skip", request_id="1"))
+    save_acts(a, [Act(text_id=1, kind="skip", request_id="1")])
     assert ids(a, 1) == [] and ids(b, 1) == [1]
 
 

@@ -14,7 +14,7 @@ from malmoi.finetune.data.examples import read_examples
 from malmoi.finetune.data.source import find_data
 from malmoi.finetune.kfold import ABOUT, main
 from malmoi.finetune.settings import KfoldSettings
-from malmoi.labels.annotating import Act, save_act
+from malmoi.labels.annotating import Act, save_acts
 from malmoi.labels.projects import ProjectStore
 from tests.malmoi.finetune.conftest import save_labels, separable
 from tests.malmoi.labels.conftest import LOCAL, Make
@@ -95,7 +95,7 @@ def test_whoever_may_only_use_the_tables_can_label(url: str, make: Make) -> None
             connection.execute(text(f"GRANT {rights} ON ALL {which} IN SCHEMA public TO annotator"))
         connection.execute(text("REVOKE ALL ON labels_version FROM annotator"))
     access = ProjectStore(url.replace("malmoi@", "annotator@")).access(LOCAL, "리뷰")
-    assert save_act(access, Act(text_id=1, kind="label", labels=["긍정"], request_id="1")).new
+    assert save_acts(access, [Act(text_id=1, kind="label", labels=["긍정"], request_id="1")])[0].new
 
 
 def test_a_table_that_is_locked_is_read_and_does_not_hang(
@@ -107,7 +107,7 @@ def test_a_table_that_is_locked_is_read_and_does_not_hang(
 
     def label(text_id: int) -> bool:
         act = Act(text_id=text_id, kind="label", labels=["긍정"], request_id=f"r{text_id}")
-        return save_act(access, act).new
+        return save_acts(access, [act])[0].new
 
     assert label(1)
     with create_engine(url).begin() as connection:

@@ -8,7 +8,7 @@ import pytest
 
 from malmoi.errors import InputError
 from malmoi.labels.agreement import agreement
-from malmoi.labels.annotating import Act, own_work, save_act, save_acts_of_others, take_back
+from malmoi.labels.annotating import Act, own_work, save_acts, save_acts_of_others, take_back
 from malmoi.labels.bulk_labels import save_labels_of_others
 from malmoi.labels.exporting import export_table
 from malmoi.labels.found_texts import add_texts
@@ -140,14 +140,14 @@ def test_every_version_of_the_guideline_stays(make: Make) -> None:
     assert read_project(access).guideline_version == 3
     with pytest.raises(InputError, match="found 4"):
         guideline_of(access, 4)
-    save_act(access, Act(text_id=1, kind="label", labels=["긍정"], request_id="1"))
+    save_acts(access, [Act(text_id=1, kind="label", labels=["긍정"], request_id="1")])
     with pytest.raises(InputError, match="up to 3, found 4"):
-        save_act(access, Act(text_id=1, kind="skip", request_id="2", guideline_version=4))
+        save_acts(access, [Act(text_id=1, kind="skip", request_id="2", guideline_version=4)])
 
 
 def test_labels_in_use_are_renamed_swapped_added_and_retired(make: Make) -> None:
     access = make("글")
-    save_act(access, Act(text_id=1, kind="label", labels=["긍정"], request_id="1"))
+    save_acts(access, [Act(text_id=1, kind="label", labels=["긍정"], request_id="1")])
     good, bad, neutral = read_project(access).labels
     renamed = [
         ProjectLabel(name="부정", id=good.id),
@@ -159,7 +159,7 @@ def test_labels_in_use_are_renamed_swapped_added_and_retired(make: Make) -> None
     assert work.labels == ("부정",)
     assert read_project(access).label_names == ["부정", "긍정", "혼합"]
     with pytest.raises(InputError, match="found '중립'"):
-        save_act(access, Act(text_id=1, kind="label", labels=["중립"], request_id="2"))
+        save_acts(access, [Act(text_id=1, kind="label", labels=["중립"], request_id="2")])
     change_labels(access, [*renamed[:2], ProjectLabel(name="중립")])
     assert neutral.id in {one.id for one in read_project(access).labels if not one.retired}
     decomposed = ProjectLabel(name=unicodedata.normalize("NFD", " 혼합"))
@@ -173,7 +173,7 @@ def test_labels_in_use_are_renamed_swapped_added_and_retired(make: Make) -> None
 
 def test_more_annotators_per_text_open_texts_again(make: Make) -> None:
     access = make("하나", "둘")
-    save_act(access, Act(text_id=1, kind="label", labels=["긍정"], request_id="1"))
+    save_acts(access, [Act(text_id=1, kind="label", labels=["긍정"], request_id="1")])
     assert progress(access).finished == 1
     change_settings(access, annotators_per_text=2)
     assert progress(access).finished == 0
@@ -198,7 +198,7 @@ def test_what_is_read_is_of_one_moment(make: Make) -> None:
     with access.reading() as connection:
         before = read_labels(connection, access.project_id)
         change_labels(access, [*before, ProjectLabel(name="혼합")])
-        save_act(access, Act(text_id=1, kind="label", labels=["혼합"], request_id="1"))
+        save_acts(access, [Act(text_id=1, kind="label", labels=["혼합"], request_id="1")])
         assert read_labels(connection, access.project_id) == before
         assert reviewed_texts(access, connection, [1])[0].votes == ()
     assert own_work(access)[0].labels == ("혼합",)
@@ -245,7 +245,7 @@ def test_an_archived_project_is_read_and_not_written(any_url: str, make: Make) -
     assert store.list(LOCAL) == [] and len(store.list(LOCAL, archived=True)) == 1
     label = Act(text_id=1, kind="label", labels=["긍정"], request_id="2")
     writes: list[Callable[[], object]] = [
-        lambda: save_act(access, Act(text_id=1, kind="skip", request_id="1")),
+        lambda: save_acts(access, [Act(text_id=1, kind="skip", request_id="1")]),
         lambda: save_acts_of_others(access, [("지은", label)]),
         lambda: take_back(access, [(1, "3")]),
         lambda: lease_texts(access, 1),
@@ -265,7 +265,7 @@ def test_an_archived_project_is_read_and_not_written(any_url: str, make: Make) -
             write()
     assert read_project(access) == before and own_work(access) == []
     archive(access, away=False)
-    save_act(access, Act(text_id=1, kind="skip", request_id="1"))
+    save_acts(access, [Act(text_id=1, kind="skip", request_id="1")])
 
 
 MEMBERS: dict[str, Role] = {"라벨러": "annotator", "검수자": "reviewer", "장": "admin"}
@@ -276,7 +276,7 @@ def test_each_role_may_do_its_own_and_what_is_below(make: Make, tmp_path: Path) 
     mine, reviewer, admin = (for_person(local, name) for name in MEMBERS)
     for who in (mine, reviewer, admin):
         name = who.person.name
-        save_act(who, Act(text_id=1, kind="label", labels=["긍정"], request_id=name))
+        save_acts(who, [Act(text_id=1, kind="label", labels=["긍정"], request_id=name)])
     for who in (reviewer, admin):
         texts_to_review(who)
         adjudicate(who, 1, ["긍정"], request_id=f"검수 {who.person.name}")
@@ -344,7 +344,7 @@ def test_a_stranger_sees_nothing_and_learns_nothing(any_url: str, make: Make) ->
         lambda: read_project(forged),
         lambda: progress(forged),
         lambda: own_work(forged),
-        lambda: save_act(forged, Act(text_id=1, kind="skip", request_id="1")),
+        lambda: save_acts(forged, [Act(text_id=1, kind="skip", request_id="1")]),
     ):
         with pytest.raises(AccessError, match="expected a member of project"):
             attempt()
@@ -353,10 +353,10 @@ def test_a_stranger_sees_nothing_and_learns_nothing(any_url: str, make: Make) ->
 def test_a_member_who_is_taken_away_is_a_stranger_and_the_last_admin_stays(make: Make) -> None:
     local = make("글", people=MEMBERS)
     mine = for_person(local, "라벨러")
-    save_act(mine, Act(text_id=1, kind="label", labels=["긍정"], request_id="1"))
+    save_acts(mine, [Act(text_id=1, kind="label", labels=["긍정"], request_id="1")])
     set_member(local, "라벨러", None)
     with pytest.raises(AccessError):
-        save_act(mine, Act(text_id=1, kind="label", labels=["부정"], request_id="2"))
+        save_acts(mine, [Act(text_id=1, kind="label", labels=["부정"], request_id="2")])
     assert progress(local).finished == 1
     set_member(local, "장", "annotator")
     with pytest.raises(InputError, match="관리자 is the only admin"):

@@ -3,7 +3,7 @@
 import pytest
 
 from malmoi.errors import InputError
-from malmoi.labels.annotating import Act, own_work, save_act
+from malmoi.labels.annotating import Act, own_work, save_acts
 from malmoi.labels.review import adjudicate, own_counts, progress, texts_to_review
 from tests.malmoi.labels.conftest import Make, for_person
 
@@ -16,7 +16,7 @@ def test_a_disagreement_is_decided_and_the_votes_stay(make: Make) -> None:
         for text_id, label in enumerate(labels, 1):
             request_id = f"{who.person.name}{text_id}"
             act = Act(text_id=text_id, kind="label", labels=[label], request_id=request_id)
-            save_act(who, act)
+            save_acts(who, [act])
     second, third = texts_to_review(reviewer)
     assert (second.text, third.text) == ("둘", "셋")
     assert [(vote.annotator, vote.labels) for vote in second.votes] == [
@@ -37,7 +37,7 @@ def test_a_disagreement_is_decided_and_the_votes_stay(make: Make) -> None:
     assert (own_counts(reviewer).labelled, own_counts(a).labelled) == (0, 3)
     adjudicate(reviewer, 2, None, request_id="2")
     assert texts_to_review(reviewer) == [second, third]
-    save_act(b, Act(text_id=3, kind="undo", request_id="u", withdraws="나3"))
+    save_acts(b, [Act(text_id=3, kind="undo", request_id="u", withdraws="나3")])
     assert texts_to_review(reviewer) == [second] and progress(reviewer).finished == 2
 
 

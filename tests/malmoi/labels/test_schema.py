@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Engine, MetaData, create_engine, insert, text
 
 from malmoi.errors import InputError
 from malmoi.labels import schema
-from malmoi.labels.annotating import Act, save_act
+from malmoi.labels.annotating import Act, save_acts
 from malmoi.labels.database import LabelDatabase
 from malmoi.labels.learning_texts import labelled_texts
 from malmoi.labels.leasing import lease_texts
@@ -233,6 +233,6 @@ def test_projects_of_an_earlier_layout_keep_their_rows(any_url: str, layout: str
     (leased,) = lease_texts(access, 5)
     assert (leased.text, leased.suggested_label, leased.drawn) == (TEXTS[2], "긍정", "scores")
     act = Act(text_id=leased.text_id, kind="label", labels=["긍정"], request_id="new")
-    assert save_act(access, act).new and progress(access).finished == 3
+    assert save_acts(access, [act])[0].new and progress(access).finished == 3
     change_settings(access, model="내 모델")
     assert read_project(access).settings.model == "내 모델"

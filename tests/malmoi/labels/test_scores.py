@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import select
 
 from malmoi.errors import InputError
-from malmoi.labels.annotating import Act, save_act
+from malmoi.labels.annotating import Act, save_acts
 from malmoi.labels.learning_texts import labelled_texts, texts_to_choose_from
 from malmoi.labels.leasing import lease_texts
 from malmoi.labels.near_duplicates import group_alike
@@ -84,7 +84,7 @@ def test_scores_out_of_bounds_are_refused() -> None:
 def label(make_access: object, text_id: int, name: str) -> None:
     person = make_access.person.name  # type: ignore[attr-defined]
     act = Act(text_id=text_id, kind="label", labels=[name], request_id=f"{person}-{text_id}")
-    save_act(make_access, act)  # type: ignore[arg-type]
+    save_acts(make_access, [act])  # type: ignore[arg-type]
 
 
 def test_a_model_learns_from_what_is_decided(make: Make) -> None:
@@ -131,9 +131,9 @@ def test_what_was_skipped_does_not_end_the_random_sample(make: Make) -> None:
     for place, text_id in enumerate(order[:5]):
         kind = "skip" if place == 1 else "label"
         labels = [] if kind == "skip" else ["긍정"]
-        save_act(
+        save_acts(
             access,
-            Act(text_id=text_id, kind=kind, labels=labels, request_id=str(place)),  # type: ignore[arg-type]
+            [Act(text_id=text_id, kind=kind, labels=labels, request_id=str(place))],  # type: ignore[arg-type]
         )
     label(access, order[7], "부정")
     assert random_sample(access) == [order[place] for place in (0, 2, 3, 4)]

@@ -9,7 +9,7 @@ import pytest
 
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
-from malmoi.labels.annotating import Act, Suggestion, save_act, save_acts
+from malmoi.labels.annotating import Act, Suggestion, save_acts
 from malmoi.labels.leasing import lease_texts
 from malmoi.labels.model_comparison import agreed_share, model_comparison, texts_behind
 from malmoi.labels.people import AccessError
@@ -43,7 +43,7 @@ PEOPLE = {"가": "annotator", "나": "annotator", "검수": "reviewer"}
 def label(access: ProjectAccess, text_id: int, name: str, **more: object) -> None:
     request_id = f"{access.person.name}-{text_id}-{name}"
     act = Act(text_id=text_id, kind="label", labels=[name], request_id=request_id, **more)  # type: ignore[arg-type]
-    save_act(access, act)
+    save_acts(access, [act])
 
 
 def found(access: ProjectAccess, **search: object) -> list[int]:
@@ -122,8 +122,8 @@ def labelled(make: Make, **more: object) -> Sequence[ProjectAccess]:
         label(a, text_id, first, seconds=float(text_id))
         label(b, text_id, second)
     label(a, 4, "부정")
-    save_act(b, Act(text_id=5, kind="skip", request_id="s"))
-    save_act(a, Act(text_id=2, kind="flag", request_id="f"))
+    save_acts(b, [Act(text_id=5, kind="skip", request_id="s")])
+    save_acts(a, [Act(text_id=2, kind="flag", request_id="f")])
     save_acts(
         b,
         [
@@ -285,7 +285,7 @@ def test_labels_of_several_are_found_by_each(make: Make) -> None:
     access = make("하나", "둘", "셋", labels=names, kind="multi")
     for text_id, some in ((1, ["라벨1", "라벨12"]), (2, ["라벨12"]), (3, [])):
         act = Act(text_id=text_id, kind="label", labels=some, request_id=str(text_id))
-        save_act(access, act)
+        save_acts(access, [act])
     assert found(access, label="라벨1") == [1]
     assert found(access, label="라벨12") == [1, 2]
     assert found(access, label="라벨2") == []
@@ -400,8 +400,8 @@ def test_nobodys_decision_is_replaced_unseen(make: Make) -> None:
 def test_the_pace_is_of_labels_that_hold(make: Make) -> None:
     _, a, _, reviewer = labelled(make)
     before = sum(hour.labels for hour in project_numbers(reviewer).hours)
-    save_act(a, Act(text_id=5, kind="label", labels=["긍정"], request_id="fast"))
-    save_act(a, Act(text_id=5, kind="undo", withdraws="fast", request_id="back"))
+    save_acts(a, [Act(text_id=5, kind="label", labels=["긍정"], request_id="fast")])
+    save_acts(a, [Act(text_id=5, kind="undo", withdraws="fast", request_id="back")])
     assert sum(hour.labels for hour in project_numbers(reviewer).hours) == before
 
 
@@ -475,8 +475,8 @@ def test_the_model_is_compared_with_what_people_gave(make: Make) -> None:
 
 def test_the_history_of_a_text_has_who_what_and_where_from(make: Make) -> None:
     _, a, _, reviewer = labelled(make)
-    save_act(a, Act(text_id=4, kind="note", note="<b>**메모**</b>", request_id="n"))
-    save_act(a, Act(text_id=4, kind="undo", withdraws="가-4-부정", request_id="u"))
+    save_acts(a, [Act(text_id=4, kind="note", note="<b>**메모**</b>", request_id="n")])
+    save_acts(a, [Act(text_id=4, kind="undo", withdraws="가-4-부정", request_id="u")])
     adjudicate(reviewer, 4, ["긍정"], request_id="x")
     history = read_history(reviewer, 4)
     said = [(act.person, act.action, act.labels, act.undone) for act in history.acts]
