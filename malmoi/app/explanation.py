@@ -4,19 +4,20 @@ import logging
 
 import streamlit as st
 
-from malmoi.app.language import say
+from malmoi.app.language import language, say
 from malmoi.errors import InputError
+from malmoi.messages import Phrase
 from malmoi.paths import home
 
 logger = logging.getLogger(__name__)
 
 
-def explain(sentence: str, error: InputError) -> None:
-    """Say what cannot be done, and below it, folded, the message that also goes to the log.
+def explain(sentence: str, error: Exception) -> None:
+    """Say what cannot be done, and below it, folded, why; the log has that in English.
 
     Args:
         sentence: in the visitor's language.
-        error: whose message is in English.
+        error: an InputError, or what the system says of a file or process.
     """
     logger.warning("%s", error)
     st.error(sentence)
@@ -24,9 +25,14 @@ def explain(sentence: str, error: InputError) -> None:
         st.code(for_visitors(error), language=None, wrap_lines=True)
 
 
-def for_visitors(error: Exception | str) -> str:
-    """A message without the directories of this machine, which are nobody else's."""
-    shown = str(error)
+def for_visitors(said: Exception | str) -> str:
+    """What an error or a phrase says in the visitor's language.
+
+    It is without the directories of this machine, which are nobody else's.
+    """
+    shown = str(said)
+    if isinstance(said, InputError | Phrase):
+        shown = said.in_language(language())
     for place in (home().absolute(), home().resolve()):
         shown = shown.replace(f"{place}/", "")
     return shown

@@ -184,7 +184,7 @@ def _flags_for_labels(access: "ProjectAccess", import_id: int) -> str | None:
 def _left_out(done: "LabelledImport") -> list[str]:
     """What was left out: each row of texts, of labels the first few and what is wrong with them."""
     texts = done.texts
-    lines = [*texts.bad_files, *texts.bad_rows, *done.bad_rows[:_SHOWN]]
+    lines = list(map(str, [*texts.bad_files, *texts.bad_rows, *done.bad_rows[:_SHOWN]]))
     if done.bad_row_count <= _SHOWN:
         return lines
     most = sorted(done.reasons.items(), key=lambda one: -one[1])

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from malmoi.errors import InputError
 from malmoi.inference.output_columns import SOURCE
 from malmoi.inference.table_prediction import ROWS_IN_UNIT
+from malmoi.messages import Phrase
 from malmoi.text.reading.arrow_tables import parquet_table
 from malmoi.text.reading.columns import ColumnRequest, cell_text
 from malmoi.text.reading.notes import ReadingNotes, SourceNotes
@@ -287,7 +288,7 @@ def _batches(chosen: RowRange) -> Iterator[tuple[int, pa.RecordBatch]]:
                 if at >= end:
                     return
     except (pa.ArrowException, OSError) as error:
-        raise damaged(chosen.source, "a Parquet file", error) from error
+        raise damaged(chosen.source, Phrase("a Parquet file"), error) from error
 
 
 def _with_columns(batch: pa.RecordBatch, schema: pa.Schema, source: Source) -> pa.RecordBatch:

@@ -68,8 +68,10 @@ def label_database(given: str | Path) -> LabelDatabase | None:
     if place == DATABASE_VARIABLE and part is not None:
         if not (url := os.environ.get(DATABASE_VARIABLE)):
             raise InputError(
-                f"{text}: expected the URL of a label database in {DATABASE_VARIABLE}, found "
-                "nothing; set it, or write the URL in its place"
+                "expected the URL of a label database in {variable}, found nothing; set it, or "
+                "write the URL in its place",
+                place=text,
+                variable=DATABASE_VARIABLE,
             )
         return LabelDatabase(url=url, part=part)
     if _URL.match(text):

@@ -40,15 +40,15 @@ class LabelledImport:
     Attributes:
         texts: as of an import of texts alone.
         labels: acts that were new: labels, skips, notes and decisions.
-        bad_rows: acts that were left out, as "file:place: what is wrong", the first 10,000; the
-            texts of their rows are there, and what else the rows say.
+        bad_rows: acts that were left out, what is wrong with them, the first 10,000; the texts of
+            their rows are there, and what else the rows say.
         bad_row_count: how many there are; a row with two such acts counts twice.
         reasons: how often each of the things that are wrong was met, without the places.
     """
 
     texts: ImportReport
     labels: int
-    bad_rows: Sequence[str]
+    bad_rows: Sequence[InputError]
     bad_row_count: int
     reasons: Mapping[str, int] = field(default_factory=dict)
 
@@ -143,7 +143,7 @@ def import_with_acts(
     return LabelledImport(
         texts=texts,
         labels=new,
-        bad_rows=[str(error) for error in left_out.rows.first],
+        bad_rows=left_out.rows.first,
         bad_row_count=left_out.rows.count,
         reasons=left_out.reasons,
     )

@@ -40,13 +40,15 @@ class NoTextsError(InputError):
     """None of the rows can be read.
 
     Attributes:
-        lines: what is wrong with them, as those of an `ImportReport`.
+        errors: what is wrong with them, as those of an `ImportReport`.
         count: how many rows and files that is.
     """
 
-    def __init__(self, lines: Sequence[str], count: int) -> None:
-        super().__init__(f"expected texts to import, found none: {'; '.join(lines[:_SHOWN])}")
-        self.lines, self.count = lines, count
+    def __init__(self, errors: Sequence[InputError], count: int) -> None:
+        super().__init__(
+            Phrase("expected texts to import, found none: {errors:; }", errors=errors[:_SHOWN])
+        )
+        self.errors, self.count = errors, count
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +60,7 @@ class ImportReport:
         rows: read, with a text or without.
         new_texts: that the project did not have.
         duplicates: rows whose text it had; their other columns are kept.
-        bad_rows: as "file:line: what is wrong", the first 10,000.
+        bad_rows: what is wrong with them, the first 10,000.
         bad_row_count: how many there are.
         bad_files: that cannot be read at all, or are empty.
         was_done: the same import had ended before, and nothing was written.
@@ -68,9 +70,9 @@ class ImportReport:
     rows: int
     new_texts: int
     duplicates: int
-    bad_rows: Sequence[str] = ()
+    bad_rows: Sequence[InputError] = ()
     bad_row_count: int = 0
-    bad_files: Sequence[str] = ()
+    bad_files: Sequence[InputError] = ()
     was_done: bool = False
 
 
@@ -84,7 +86,7 @@ class _Import:
     done: bool
     seen: int = 0
     bad: BadRows = field(default_factory=lambda: BadRows(skip=True, keep=BAD_ROWS_KEPT))
-    files: list[str] = field(default_factory=list)
+    files: list[InputError] = field(default_factory=list)
 
     def report(self) -> ImportReport:
         return ImportReport(
@@ -92,7 +94,7 @@ class _Import:
             rows=self.rows,
             new_texts=self.new,
             duplicates=self.rows - self.new,
-            bad_rows=[str(error) for error in self.bad.first],
+            bad_rows=self.bad.first,
             bad_row_count=self.bad.count,
             bad_files=self.files,
             was_done=self.done,
@@ -144,8 +146,7 @@ def import_texts(
     if progress is not None:
         progress(run.rows)
     if not run.rows and (run.files or run.bad.count):
-        lines = [*run.files, *map(str, run.bad.first)]
-        raise NoTextsError(lines, len(run.files) + run.bad.count)
+        raise NoTextsError([*run.files, *run.bad.first], len(run.files) + run.bad.count)
     _finish(access, run)
     return run.report()
 
@@ -188,7 +189,7 @@ def _rows(
                 if run.seen > run.rows:
                     yield one, row
         except InputError as error:
-            run.files.append(str(error))
+            run.files.append(error)
 
 
 def _hash(row: Record, bad: BadRows) -> str | None:

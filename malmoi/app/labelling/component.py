@@ -115,8 +115,6 @@ def _exchange(opened: OpenProject) -> None:
     now = _as_of_now(opened)
     renamed = renamed_labels(opened.project, now)
     given = answer(opened.access, message, stopped=scope in stopped, renamed=renamed)
-    if given.refused:
-        given.refused = [one | {"reason": _reason(one["reason"])} for one in given.refused]
     if news := _news(opened.project, now):
         st.session_state[_NEWS] = news
     (stopped.add if given.stopped else stopped.discard)(scope)
@@ -145,12 +143,6 @@ def _news(shown: Project, now: Project) -> str:
     if shown.settings != now.settings:
         return say("The settings of the project have changed.")
     return ""
-
-
-def _reason(english: str) -> str:
-    from malmoi.app.left_out import reason_of  # reads tables, which takes long to import
-
-    return reason_of(english)
 
 
 def _counts(access: ProjectAccess, scope: str) -> dict[str, int]:

@@ -39,7 +39,7 @@ class ImportOutcome:
     """What all groups of an order gave together.
 
     Attributes:
-        bad: what was left out, as "file:place: why" or "file: why"; the first 10,000.
+        bad: what was left out, and why; the first 10,000.
         bad_count: how many rows and files that is.
         known: files that had been imported before.
     """
@@ -48,7 +48,7 @@ class ImportOutcome:
     new_texts: int = 0
     duplicates: int = 0
     labels: int = 0
-    bad: list[str] = field(default_factory=list)
+    bad: list[InputError] = field(default_factory=list)
     bad_count: int = 0
     known: int = 0
 
@@ -63,8 +63,8 @@ class ImportOutcome:
         self.bad_count += len(texts.bad_files) + texts.bad_row_count + done.bad_row_count
         self.tell([*texts.bad_files, *texts.bad_rows, *done.bad_rows])
 
-    def tell(self, bad: Sequence[str]) -> None:
-        """Keep lines about what was left out."""
+    def tell(self, bad: Sequence[InputError]) -> None:
+        """Keep what was left out."""
         self.bad += bad[: BAD_ROWS_KEPT - len(self.bad)]
 
 
@@ -109,10 +109,10 @@ def _import(access: ProjectAccess, order: ImportOrder, job: Job) -> ImportOutcom
             outcome.add(import_files(access, sources, way, progress=report), len(sources))
         except NoTextsError as error:
             outcome.bad_count += error.count
-            outcome.tell(error.lines)
+            outcome.tell(error.errors)
         except InputError as error:
             outcome.bad_count += 1
-            outcome.tell([str(error)])
+            outcome.tell([error])
         before += rows
     return outcome
 

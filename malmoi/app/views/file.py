@@ -171,9 +171,8 @@ def _read(name: str, data: bytes, digest: str) -> pd.DataFrame:
     for line in how_read(kept.notes):
         st.caption(line)
     if kept.bad.count:
-        lines = [str(error) for error in kept.bad.first]
-        draw_left_out(lines, kept.bad.count)
-        offer_left_out(lines)
+        draw_left_out(kept.bad.first, kept.bad.count)
+        offer_left_out(kept.bad.first)
     return kept.table
 
 

@@ -80,7 +80,7 @@ def _show_start(open_project: OpenProject) -> None:
     except (InputError, OSError) as error:
         explain(
             say("The training cannot be started."),
-            error if isinstance(error, InputError) else InputError(str(error)),
+            error,
         )
         return
     st.rerun()
@@ -144,7 +144,7 @@ def _show_ended(open_project: OpenProject, job: TrainingJob) -> None:
             except (InputError, OSError) as error:
                 explain(
                     say("It cannot be started again."),
-                    error if isinstance(error, InputError) else InputError(str(error)),
+                    error,
                 )
                 return
             st.rerun()

@@ -265,8 +265,11 @@ class _Reader:
         self._characters += sum(map(len, (record.id, record.text, record.label or "", pair or "")))
         if self._rows > MOST_ROWS or self._characters > MOST_CHARACTERS:
             raise InputError(
-                f"{self._path}: expected at most {MOST_ROWS:,} labelled rows and "
-                f"{MOST_CHARACTERS:,} characters, found more; give a part of them"
+                "expected at most {rows:,} labelled rows and {characters:,} characters, found "
+                "more; give a part of them",
+                place=self._path,
+                rows=MOST_ROWS,
+                characters=MOST_CHARACTERS,
             )
         # A record's own id says nothing about the file; the default one is "file:line" already.
         own = not record.id.startswith(record.source)
@@ -278,8 +281,10 @@ class _Reader:
             identifier = place if place not in self._ids else f"{place}, row {self._rows}"
         if identifier in self._ids:
             raise InputError(
-                f"{self._path}: expected every id once, found {where} again; make the ids "
-                "different, or number the rows instead with --set data.ignore_ids=true"
+                "expected every id once, found {where} again; make the ids different, or number "
+                "the rows instead with --set data.ignore_ids=true",
+                place=self._path,
+                where=where,
             )
         self._ids.add(identifier)
         names = self._names_of(record.label, where)
@@ -332,8 +337,11 @@ class _Reader:
                     return None
         if self._task != "multi" and len(found) > 1:
             raise InputError(
-                f"{where}: expected one label, found {len(found)} ({', '.join(found)}); give "
-                "--task multi to learn several labels a text, or keep one in each cell"
+                "expected one label, found {count} ({found}); give --task multi to learn several "
+                "labels a text, or keep one in each cell",
+                place=where,
+                count=len(found),
+                found=", ".join(found),
             )
         if self._task == "pair-regression":
             found = [repr(_number(plain, where))]  # 4.50 is 4.5
@@ -390,9 +398,14 @@ class _Reader:
         but = f", while {self._nones:,} say by [] that none of the labels fits"
         but = but if several and not self._from_label_studio else ""
         raise InputError(
-            f"{self._unlabelled:,} of {self._rows:,} rows of {self._path} have no label, the first "
-            f"is {self._first_unlabelled}{but}; label or remove them, or leave them out with --set "
-            "data.skip_unlabelled=true"
+            "{unlabelled:,} of {rows:,} rows of {path} have no label, the first is "
+            "{first_unlabelled}{but}; label or remove them, or leave them out with --set "
+            "data.skip_unlabelled=true",
+            unlabelled=self._unlabelled,
+            rows=self._rows,
+            path=self._path,
+            first_unlabelled=self._first_unlabelled,
+            but=but,
         )
 
     def _checked_labels(self) -> list[str]:
@@ -404,20 +417,25 @@ class _Reader:
             if len(self._found) < 2:
                 found = f"only {', '.join(self._found)}" if self._found else "none"
                 raise InputError(
-                    f"expected at least two labels in {self._path}, found {found}; there is "
-                    "nothing to tell apart"
+                    "expected at least two labels in {path}, found {found}; there is nothing to "
+                    "tell apart",
+                    path=self._path,
+                    found=found,
                 )
             return in_order(self._found)
         if self._found.keys() - set(self._labels):
             raise InputError(
-                f"{self._path} has labels that --labels lacks: {self._unexpected()}; "
-                "add or remove them"
+                "{path} has labels that --labels lacks: {labels}; add or remove them",
+                path=self._path,
+                labels=self._unexpected(),
             )
         absent = [label for label in self._labels if label not in self._found]
         if absent:
             raise InputError(
-                f"--labels has labels that {self._path} lacks: {', '.join(absent)}; it has "
-                f"{', '.join(in_order(self._found))}"
+                "--labels has labels that {path} lacks: {absent}; it has {found}",
+                path=self._path,
+                absent=", ".join(absent),
+                found=", ".join(in_order(self._found)),
             )
         return self._labels
 
@@ -435,9 +453,14 @@ class _Reader:
         apart = '--set data.label_separator=","' if several else "--labels with all of them"
         apart = "another character than the comma" if mark == "," else apart
         raise InputError(
-            f"{self._path}: expected {'labels with commas between them' if several else 'a label'}"
-            f" in each cell, found what seems several with {mark!r} between them "
-            f"({self._told([example], [])}); {way}, or {apart} if they are one"
+            "expected {expected} in each cell, found what seems several with {mark!r} between "
+            "them ({example}); {way}, or {apart} if they are one",
+            place=self._path,
+            expected="labels with commas between them" if several else "a label",
+            mark=mark,
+            example=self._told([example], []),
+            way=way,
+            apart=apart,
         )
 
     def _ask_about_nearly_equal(self) -> None:
@@ -445,9 +468,10 @@ class _Reader:
         pairs = nearly_equal(self._found)
         if pairs:
             raise InputError(
-                f"{self._path}: expected labels that differ in more than case, width or spaces, "
-                f"found {'; '.join(self._told(names, []) for names in pairs[:3])}; spell them "
-                "alike, or keep them apart by naming all labels with --labels"
+                "expected labels that differ in more than case, width or spaces, found {pairs}; "
+                "spell them alike, or keep them apart by naming all labels with --labels",
+                place=self._path,
+                pairs="; ".join(self._told(names, []) for names in pairs[:3]),
             )
 
     def _unexpected(self) -> str:
@@ -479,15 +503,19 @@ class _Reader:
         bare = [label for label in few if label not in self._with_text]
         if bare:
             raise InputError(
-                f"{examples.path}: expected texts of each label, found no text in any row of "
-                f"{self._told(bare, [])}; add the texts, or remove these rows"
+                "expected texts of each label, found no text in any row of {bare}; add the texts, "
+                "or remove these rows",
+                place=examples.path,
+                bare=self._told(bare, []),
             )
         if few:
             enough = [label for label in examples.labels if label not in few]
             raise InputError(
-                f"{examples.path} has too few different texts of "
-                f"{self._told(few, enough, examples.counts)}: each label needs at least "
-                f"{per_label}, one a fold; correct or add texts, or lower --folds"
+                "{path} has too few different texts of {few}: each label needs at least "
+                "{per_label}, one a fold; correct or add texts, or lower --folds",
+                path=examples.path,
+                few=self._told(few, enough, examples.counts),
+                per_label=per_label,
             )
 
 
@@ -514,13 +542,16 @@ def nearest_label(name: str, labels: Sequence[str]) -> str | None:
 def _check_values(examples: Examples, least: int) -> None:
     if len(examples.texts) < least:
         raise InputError(
-            f"{examples.path} has {len(examples.texts)} different pairs, fewer than folds; "
-            "add pairs or lower --folds"
+            "{path} has {pairs} different pairs, fewer than folds; add pairs or lower --folds",
+            path=examples.path,
+            pairs=len(examples.texts),
         )
     if min(examples.values) == max(examples.values):
         raise InputError(
-            f"all {len(examples.values):,} values of {examples.path} are "
-            f"{examples.values[0]:g}; there is nothing to tell apart"
+            "all {values:,} values of {path} are {value:g}; there is nothing to tell apart",
+            values=len(examples.values),
+            path=examples.path,
+            value=examples.values[0],
         )
 
 
@@ -531,7 +562,9 @@ def _number(cell: str, where: str) -> float:
         value = math.nan
     if not math.isfinite(value):
         raise InputError(
-            f"{where}: expected a number as the value of the pair, found {cell!r}; correct it, "
-            "with a point before decimals"
+            "expected a number as the value of the pair, found {cell!r}; correct it, with a point "
+            "before decimals",
+            place=where,
+            cell=cell,
         )
     return value

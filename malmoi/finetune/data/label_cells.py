@@ -30,8 +30,11 @@ def labels_in(cell: str, separator: str | None, where: str) -> list[str]:
         names = [normal_label(part) for part in cell.split(separator)]
     if "" in names:
         raise InputError(
-            f"{where}: expected labels between the separators {separator!r}, found {cell!r}; "
-            "correct the row or give another data.label_separator"
+            "expected labels between the separators {separator!r}, found {cell!r}; correct the "
+            "row or give another data.label_separator",
+            place=where,
+            separator=separator,
+            cell=cell,
         )
     return list(dict.fromkeys(names))
 
@@ -50,7 +53,7 @@ def annotated(cell: str, where: str) -> str:
     try:
         labels = agreed(found)
     except InputError as error:
-        raise InputError(f"{where}: {error}") from None
+        raise error.at(where) from None
     return "" if labels is None else write_list(labels)
 
 
@@ -65,16 +68,21 @@ def _names(cell: Any, where: str) -> list[str]:
         found = chosen(cell)
         if found is None:
             raise InputError(
-                f'{where}: expected label names or "{CHOICES}" in the cell, found '
-                f"{str(cell)[:60]!r}; name another column with --label-column"
+                'expected label names or "{choices}" in the cell, found {cell!r}; name another '
+                "column with --label-column",
+                place=where,
+                choices=CHOICES,
+                cell=str(cell)[:60],
             )
     if isinstance(found, str):
         found = [found]
     wrong = [one for one in found if isinstance(one, list | tuple | dict | set) or one is None]
     if wrong:
         raise InputError(
-            f"{where}: expected label names in a list, found {str(wrong[0])[:60]!r}; "
-            "--label-column must name labels of whole texts"
+            "expected label names in a list, found {found!r}; --label-column must name labels of "
+            "whole texts",
+            place=where,
+            found=str(wrong[0])[:60],
         )
     # The order of a set is no order.
     return [str(one) for one in (sorted(found, key=str) if isinstance(found, set) else found)]

@@ -72,15 +72,23 @@ def found_form(path: Path | LabelDatabase, form: RowFormat) -> RowFormat:
             return form  # reading it says what is wrong
         if columns and mistaken is not None:
             raise InputError(
-                f"{path}: expected 0 or 1 in every cell of {mistaken.name}, as in "
-                f"{', '.join(columns)}, found {mistaken.cell!r} and the like in "
-                f"{mistaken.cells:,} of {mistaken.rows:,}; correct them, or name the columns of "
-                f"labels with --task multi --label-column {','.join(columns)}"
+                "expected 0 or 1 in every cell of {column}, as in {columns}, found {cell!r} and "
+                "the like in {count:,} of {rows:,}; correct them, or name the columns of labels "
+                "with --task multi --label-column {named}",
+                place=path,
+                column=mistaken.name,
+                columns=", ".join(columns),
+                cell=mistaken.cell,
+                count=mistaken.cells,
+                rows=mistaken.rows,
+                named=",".join(columns),
             )
         if len(columns) > 1 and form.task != "multi":
             raise InputError(
-                f"{path} has no label column, but columns of 0 and 1 ({', '.join(columns)}): give "
-                "--task multi to learn each as a label, or name a column with --label-column"
+                "{path} has no label column, but columns of 0 and 1 ({columns}): give --task "
+                "multi to learn each as a label, or name a column with --label-column",
+                path=path,
+                columns=", ".join(columns),
             )
         return replace(form, label_columns=columns) if len(columns) > 1 else form
     return form
@@ -136,14 +144,22 @@ def _request(form: RowFormat) -> ColumnRequest:
 
 def _refuse_columns(path: LabelDatabase, form: RowFormat) -> None:
     if form.group_column is not None:
-        raise InputError(f"{path} is the app's label database; leave out data.group_column")
+        raise InputError(
+            "{path} is the app's label database; leave out data.group_column", path=path
+        )
     if form.paired:
-        raise InputError(f"{path} holds labels of single texts; --task {form.task} needs pairs")
+        raise InputError(
+            "{path} holds labels of single texts; --task {task} needs pairs",
+            path=path,
+            task=form.task,
+        )
     for flag, column in (("text", form.text_column), ("label", form.label_column)):
         if column is not None:
             raise InputError(
-                f"{path} is the app's label database, whose columns are known, so "
-                f"--{flag}-column has no effect; leave it out"
+                "{path} is the app's label database, whose columns are known, so --{flag}-column "
+                "has no effect; leave it out",
+                path=path,
+                flag=flag,
             )
 
 
@@ -224,8 +240,11 @@ def _names_with_yes(record: Record, columns: Sequence[str]) -> str:
         yes = _is_yes(said)
         if yes is None:
             raise InputError(
-                f"{where}: expected 0 or 1 in {name}, found {said!r}; correct it or name the label "
-                "columns with --label-column"
+                "expected 0 or 1 in {name}, found {said!r}; correct it or name the label columns "
+                "with --label-column",
+                place=where,
+                name=name,
+                said=said,
             )
         if yes:
             names.append(name)

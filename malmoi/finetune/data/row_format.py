@@ -33,8 +33,9 @@ class RowFormat:
     def __post_init__(self) -> None:
         if self.pair_column is not None and not self.paired:
             raise InputError(
-                f"--pair-column names a second text, and --task {self.task} reads one; leave it "
-                "out or give --task pair or pair-regression"
+                "--pair-column names a second text, and --task {task} reads one; leave it out or "
+                "give --task pair or pair-regression",
+                task=self.task,
             )
 
     @property

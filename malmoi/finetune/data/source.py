@@ -69,8 +69,9 @@ def find_data(
         task = task_with_labels(wanted or [])
         if task is None:
             raise InputError(
-                f"no sample of the project has the labels {', '.join(wanted or [])}; "
-                "give your labelled texts with --data"
+                "no sample of the project has the labels {labels}; give your labelled texts with "
+                "--data",
+                labels=", ".join(wanted or []),
             )
         return DataSource(place=task.data, labels=wanted, task=task)
     database = label_database(data)

@@ -10,6 +10,7 @@ import pyarrow.ipc
 import pyarrow.parquet
 
 from malmoi.errors import InputError
+from malmoi.messages import Phrase
 from malmoi.text.reading.columns import SAMPLE_ROWS
 from malmoi.text.reading.decoding import LONGEST_LINE_BYTES
 from malmoi.text.reading.notes import SourceNotes
@@ -35,15 +36,16 @@ def parquet_table(source: Source, stored: BinaryIO, notes: SourceNotes) -> Table
     try:
         file = pyarrow.parquet.ParquetFile(stored, pre_buffer=False)
     except (pyarrow.ArrowException, OSError) as error:
-        raise damaged(source, "a Parquet file", error) from error
+        raise damaged(source, Phrase("a Parquet file"), error) from error
     columns, labels = list(file.schema_arrow.names), _class_names(file.schema_arrow)
 
     def read(picks: Sequence[int], _: Sequence[int]) -> Iterator[Row]:
         names = [columns[pick] for pick in picks]
         if twins := {name for name in names if columns.count(name) > 1}:
             raise InputError(
-                f"{source.shown}: expected different column names, found {', '.join(twins)} "
-                "twice; rename one"
+                "expected different column names, found {twins} twice; rename one",
+                place=source.shown,
+                twins=", ".join(twins),
             )
         return _rows(_batches(file, sorted(set(names)), source), names, labels, source)
 
@@ -115,8 +117,11 @@ def _cells(batch: Any, name: str, source: Source, first: int) -> list[object]:
         cells: list[object] = batch.column(name).to_pylist()
     except UnicodeDecodeError as error:
         raise InputError(
-            f"{source.shown}: expected texts in UTF-8 in rows {first:,} to "
-            f"{first + batch.num_rows - 1:,}, found other bytes; write the file again"
+            "expected texts in UTF-8 in rows {first:,} to {last:,}, found other bytes; write the "
+            "file again",
+            place=source.shown,
+            first=first,
+            last=first + batch.num_rows - 1,
         ) from error
     return cells
 
@@ -130,7 +135,7 @@ def _batches(
         try:
             batch = next(batches, None)
         except (pyarrow.ArrowException, OSError) as error:
-            raise damaged(source, "a Parquet file", error) from error
+            raise damaged(source, Phrase("a Parquet file"), error) from error
         if batch is None:
             return
         yield batch
@@ -152,8 +157,10 @@ def _rows_a_batch(file: Any, names: list[str], source: Source) -> int:
         longest = max(longest, sum(sizes) // max(1, group.num_rows))
     if longest > LONGEST_LINE_BYTES:
         raise InputError(
-            f"{source.shown}: expected rows of texts, found some of more than "
-            f"{LONGEST_LINE_BYTES >> 20} MiB; put each text in a row of its own"
+            "expected rows of texts, found some of more than {most} MiB; put each text in a row "
+            "of its own",
+            place=source.shown,
+            most=LONGEST_LINE_BYTES >> 20,
         )
     return max(1, min(PARQUET_BATCH_ROWS, LONGEST_LINE_BYTES // max(1, longest)))
 
@@ -164,7 +171,7 @@ def _read_arrow(source: Source, stored: BinaryIO) -> tuple[pyarrow.Schema, Itera
     Raises:
         InputError: here or while reading: it is damaged, or none.
     """
-    what = "an Arrow file"
+    what = Phrase("an Arrow file")
     try:
         is_file = stored.read(len(_FILE_MAGIC)) == _FILE_MAGIC
         stored.seek(0)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from malmoi.errors import InputError
+from malmoi.messages import Phrase
 
 _SHOWN = 5
 
@@ -53,9 +54,19 @@ class BadRows:
         total = len(self.files) + rows
         advice = " (--skip-bad-rows leaves such rows out)" if rows else ""
         if total == 1:
-            raise InputError(f"{told[0]}{advice}") from told[0]
-        kinds = "rows" if not self.files else "files and rows" if rows else "files"
-        more = f"; and {total - len(told):,} more" if total > len(told) else ""
+            raise InputError(
+                "{told}{advice}", place=told[0].place, told=told[0].reason, advice=advice
+            ) from told[0]
+        kinds = Phrase("rows") if not self.files else Phrase("files")
+        if self.files and rows:
+            kinds = Phrase("files and rows")
+        rest = total - len(told)
+        more = Phrase("; and {rest:,} more", rest=rest) if rest else ""
         raise InputError(
-            f"{total:,} {kinds} cannot be read: {'; '.join(map(str, told))}{more}{advice}"
+            "{total:,} {kinds} cannot be read: {told:; }{more}{advice}",
+            total=total,
+            kinds=kinds,
+            told=told,
+            more=more,
+            advice=advice,
         )

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from malmoi.errors import InputError
+from malmoi.messages import Phrase
 from malmoi.text.characters import visible_in_nfc
 from malmoi.text.reading.layouts import LabelNames
 
@@ -225,7 +226,7 @@ class MovedRows:
         numeric = [n for n, cells in enumerate(columns) if _Cells.of(cells).numeric > 1 - _LETTERS]
         self._text, self._numeric = text, () if text in numeric else tuple(numeric)
 
-    def fault(self, row: Sequence[object]) -> str | None:
+    def fault(self, row: Sequence[object]) -> Phrase | None:
         """What is wrong with a row, if it has slipped."""
         cell = _shown(row[self._text]).strip() if self._text < len(row) else ""
         if not self._numeric or not cell or not cell[-1].isdigit() or not _NUMBER.fullmatch(cell):
@@ -233,10 +234,13 @@ class MovedRows:
         for place in self._numeric:
             other = _shown(row[place]).strip() if place < len(row) else ""
             if len(other) >= _FEWEST_WORDS and _is_worded(other) and not _NUMBER.fullmatch(other):
-                return (
-                    f"expected a text in column {self._text + 1} and a number in column "
-                    f"{place + 1}, found {cell!r} and {other[:SHOWN_CHARACTERS]!r}; move the row's "
-                    "cells back to their columns"
+                return Phrase(
+                    "expected a text in column {text} and a number in column {number}, found "
+                    "{cell!r} and {other!r}; move the row's cells back to their columns",
+                    text=self._text + 1,
+                    number=place + 1,
+                    cell=cell,
+                    other=other[:SHOWN_CHARACTERS],
                 )
         return None
 
@@ -279,8 +283,9 @@ def cell_text(cell: object, where: str) -> str:
         return str(int(cell)) if cell.is_integer() else str(cell)
     if isinstance(cell, list | tuple | dict | set | bytes):
         raise InputError(
-            f"{where}: expected text or a number in the cell, found {type(cell).__name__}; "
-            "write it as text"
+            "expected text or a number in the cell, found {kind}; write it as text",
+            place=where,
+            kind=type(cell).__name__,
         )
     return str(cell)
 
@@ -377,14 +382,19 @@ def _named_place(columns: Sequence[str], name: str, kind: str, where: str) -> in
         return found[0]
     if name.isascii() and name.isdigit() and 1 <= int(name) <= len(columns):
         return int(name) - 1
-    raise _missing(where, columns, kind, f"a column named {name!r}")
+    raise _missing(where, columns, kind, Phrase("a column named {name!r}", name=name))
 
 
 def _twins(name: str, places: Sequence[int], kind: str, where: str) -> InputError:
     numbers = ", ".join(str(place + 1) for place in places)
     return InputError(
-        f"{where}: expected one column {name!r}, found {len(places)}, the columns {numbers}; "
-        f"give the number of the right one as {_flag(kind)}"
+        "expected one column {name!r}, found {count}, the columns {numbers}; give the number of "
+        "the right one as {flag}",
+        place=where,
+        name=name,
+        count=len(places),
+        numbers=numbers,
+        flag=_flag(kind),
     )
 
 
@@ -402,7 +412,9 @@ def _label_place(
         return _named_place(columns, request.label, "label", where), ()
     found = _places(columns, request.usual_labels)
     if not found and request.need_label:
-        raise _missing(where, columns, "label", f"one of {', '.join(request.usual_labels)}")
+        raise _missing(
+            where, columns, "label", Phrase("one of {names:, }", names=request.usual_labels)
+        )
     if request.need_label and len(twins := _alike(columns, found, found[0])) > 1:
         raise _twins(columns[found[0]], twins, "label", where)
     return (found[0], tuple(found[1:])) if found else (None, ())
@@ -417,7 +429,7 @@ def _text_place(
     """The text column, and the columns of such a name that were passed over."""
     candidates = [place for place in _places(columns, TEXT_COLUMNS) if place not in taken]
     if not candidates:
-        raise _missing(where, columns, "text", f"one of {', '.join(TEXT_COLUMNS)}")
+        raise _missing(where, columns, "text", Phrase("one of {names:, }", names=TEXT_COLUMNS))
     cells = {
         place: _Cells.of([row[place] if place < len(row) else None for row in sample])
         for place in candidates
@@ -436,8 +448,11 @@ def _text_place(
     if not worded:
         names = ", ".join(f"{name} ({why})" for name, why in passed_over)
         raise InputError(
-            f"{where}: no text column: expected words in a column of texts, found {names}; name "
-            f"the right one of {shown_columns(columns)} with --text-column"
+            "no text column: expected words in a column of texts, found {names}; name the right "
+            "one of {columns} with --text-column",
+            place=where,
+            names=names,
+            columns=shown_columns(columns),
         )
     # What annotators write beside texts is the same again and again.
     if own := [place for place in worded if cells[place].different > _DIFFERENT]:
@@ -450,14 +465,23 @@ def _text_place(
     return best, tuple(passed_over)
 
 
+# What a person calls the columns of a request; those of other names are called by these.
+_KIND_NAMES = {"text": Phrase("text"), "pair": Phrase("second text"), "label": Phrase("label")}
+
+
 def _missing(where: str, columns: Sequence[str], kind: str, expected: str) -> InputError:
     twins = [name for name, count in Counter(columns).items() if count > 1]
     flag = _flag(kind)
     number = f"--no-header and its number as {flag}" if not twins else "its number"
     return InputError(
-        f"{where}: no {'second text' if kind == 'pair' else kind} column: expected {expected}, "
-        f"found the columns {shown_columns(columns)}; name the right one with {flag} (the first "
-        f"row must be the header; where it is not, give {number})"
+        "no {kind} column: expected {expected}, found the columns {columns}; name the right one "
+        "with {flag} (the first row must be the header; where it is not, give {number})",
+        place=where,
+        kind=_KIND_NAMES.get(kind, kind),
+        expected=expected,
+        columns=shown_columns(columns),
+        flag=flag,
+        number=number,
     )
 
 

@@ -83,12 +83,12 @@ def find_encoding(stream: BinaryIO, source: Source) -> str:
     stream.seek(0)
     head = stream.read(HEAD_BYTES)
     if not head:
-        raise InputError(f"{source.shown}: the file is empty; expected text in it")
+        raise InputError("the file is empty; expected text in it", place=source.shown)
     candidates = _candidates(head)
     if not candidates:
         raise InputError(
-            f"{source.shown}: not a text file (it holds NUL bytes and no UTF-16 mark); "
-            "export it as UTF-8 text"
+            "not a text file (it holds NUL bytes and no UTF-16 mark); export it as UTF-8 text",
+            place=source.shown,
         )
     furthest, furthest_encoding = -1, ""
     for encoding in candidates:
@@ -100,10 +100,11 @@ def find_encoding(stream: BinaryIO, source: Source) -> str:
         if encoding == "utf-8" and _decode_start(stream, encoding, bad_byte)[1] >= CERTAIN_HANGUL:
             break
     line = _decode_start(stream, furthest_encoding, furthest)[0]
-    tried = " or ".join(_NAMES[encoding] for encoding in candidates)
     raise InputError(
-        f"{source.shown}:{line}: expected {tried} text, found bytes that are not; "
-        "repair that line, or save the file again as UTF-8"
+        "expected {tried: or } text, found bytes that are not; repair that line, or save the file "
+        "again as UTF-8",
+        place=f"{source.shown}:{line}",
+        tried=[_NAMES[encoding] for encoding in candidates],
     )
 
 
@@ -136,8 +137,10 @@ def _first_bad_byte(stream: BinaryIO, source: Source, encoding: str) -> int | No
         if consumed + len(chunk) - line_start > LONGEST_LINE_BYTES:
             line = _decode_start(stream, encoding, line_start)[0]
             raise InputError(
-                f"{source.shown}:{line}: expected lines of text, found one of more than "
-                f"{LONGEST_LINE_BYTES >> 20} MiB; put each text on a line of its own"
+                "expected lines of text, found one of more than {most} MiB; put each text on a "
+                "line of its own",
+                place=f"{source.shown}:{line}",
+                most=LONGEST_LINE_BYTES >> 20,
             )
         pending = len(decoder.getstate()[0])
         try:

@@ -104,11 +104,14 @@ def _first_row(
         notes.counts[BLANK_LINES] += 1
     if first is None and bad.count > before:
         raise InputError(
-            f"{source.shown}: expected rows parted by {notes.delimiter}s, found none that can "
-            f"be read ({bad.first[-1]}); name what parts the columns by --delimiter"
+            "expected rows parted by {delimiter}s, found none that can be read ({error}); name "
+            "what parts the columns by --delimiter",
+            place=source.shown,
+            delimiter=notes.delimiter,
+            error=bad.first[-1],
         )
     if first is None:
-        raise EmptySourceError(f"{source.shown}: the file is empty; expected a header and rows")
+        raise EmptySourceError("the file is empty; expected a header and rows", place=source.shown)
     return first
 
 
@@ -169,14 +172,17 @@ class _Reader:
                 if not self._can_be_whole(row, needed):
                     self._bad.add(
                         InputError(
-                            f"{self._source.shown}:{line}: expected {self._width} fields as in "
-                            f"the header, found {len(row)}; {self._advice}"
+                            "expected {width} fields as in the header, found {count}; {advice}",
+                            place=f"{self._source.shown}:{line}",
+                            width=self._width,
+                            count=len(row),
+                            advice=self._advice,
                         )
                     )
                     continue
                 row = [*row, *[""] * self._width][: self._width]
             if fault := moved.fault(row):
-                self._bad.add(InputError(f"{self._source.shown}:{line}: {fault}"))
+                self._bad.add(InputError(fault, place=f"{self._source.shown}:{line}"))
                 continue
             yield line, "", [convert(row[pick]) for pick in picks]
 
@@ -217,8 +223,10 @@ def _csv_rows(
             held += len(line)
             if held > LONGEST_CSV_ROW_CHARACTERS:
                 raise InputError(
-                    f"{source.shown}:{number}: expected a CSV row, found one of more than "
-                    f"{LONGEST_CSV_ROW_CHARACTERS:,} characters; close the quote that opens in it"
+                    "expected a CSV row, found one of more than {most:,} characters; close the "
+                    "quote that opens in it",
+                    place=f"{source.shown}:{number}",
+                    most=LONGEST_CSV_ROW_CHARACTERS,
                 )
             yield line
 
@@ -234,8 +242,11 @@ def _csv_rows(
             bad.add(_bad_csv_row(source, number, error))
             if long_rows > _MOST_LONG_ROWS:
                 raise InputError(
-                    f"{source.shown}: expected quotes that close, found more than "
-                    f"{_MOST_LONG_ROWS} that do not, the last at line {number}; repair them"
+                    "expected quotes that close, found more than {most} that do not, the last at "
+                    "line {number}; repair them",
+                    place=source.shown,
+                    most=_MOST_LONG_ROWS,
+                    number=number,
                 ) from error
             # Only the line where the row began is bad; those behind it may be rows of their own.
             again.extendleft(reversed(taken[1:]))
@@ -251,13 +262,16 @@ def _csv_rows(
 def _bad_csv_row(source: Source, line: int, error: csv.Error) -> InputError:
     if "field limit" in str(error):
         return InputError(
-            f"{source.shown}:{line}: expected a CSV row, found a field of more than "
-            f"{LONGEST_CSV_FIELD_CHARACTERS:,} characters; close the quote that opens it, or take "
-            "the row out"
+            "expected a CSV row, found a field of more than {most:,} characters; close the quote "
+            "that opens it, or take the row out",
+            place=f"{source.shown}:{line}",
+            most=LONGEST_CSV_FIELD_CHARACTERS,
         )
     return InputError(
-        f"{source.shown}:{line}: expected a CSV row, found one with broken quoting ({error}); "
-        "close the quote and double the quotes inside a field"
+        "expected a CSV row, found one with broken quoting ({error}); close the quote and double "
+        "the quotes inside a field",
+        place=f"{source.shown}:{line}",
+        error=error,
     )
 
 

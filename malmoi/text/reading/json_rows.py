@@ -6,6 +6,7 @@ from itertools import chain, islice
 from typing import Any, TextIO
 
 from malmoi.errors import InputError
+from malmoi.messages import Phrase
 from malmoi.text.reading.bad_rows import BadRows, EmptySourceError
 from malmoi.text.reading.columns import (
     SAMPLE_ROWS,
@@ -38,7 +39,7 @@ def json_table(text: TextFile, source: Source, notes: SourceNotes, bad: BadRows)
     rows = _objects(text.lines(), source, notes, bad)
     first = list(islice(rows, SAMPLE_ROWS))
     if not first and not bad.count:
-        raise EmptySourceError(f"{source.shown}: expected JSON objects, found none; add texts")
+        raise EmptySourceError("expected JSON objects, found none; add texts", place=source.shown)
     keys = list(dict.fromkeys(key for _, row in first for key in row))
     sample = [[row.get(key) for key in keys] for _, row in first]
     return Table(columns=keys, sample=sample, objects=chain(first, rows))
@@ -50,7 +51,7 @@ def _objects(text: TextIO, source: Source, notes: SourceNotes, bad: BadRows) -> 
         chunk = text.read(_CHUNK_CHARACTERS)
         if not chunk:
             raise EmptySourceError(
-                f"{source.shown}: expected texts, found only blank lines; add texts"
+                "expected texts, found only blank lines; add texts", place=source.shown
             )
         head += chunk
     if head.lstrip(_BLANK).startswith("["):
@@ -65,8 +66,10 @@ def _objects(text: TextIO, source: Source, notes: SourceNotes, bad: BadRows) -> 
         else:
             bad.add(
                 InputError(
-                    f"{source.shown}:{number}: expected a JSON object, found "
-                    f"{type(row).__name__}; write one JSON object a line, or an array of them"
+                    "expected a JSON object, found {kind}; write one JSON object a line, or an "
+                    "array of them",
+                    place=f"{source.shown}:{number}",
+                    kind=type(row).__name__,
                 )
             )
 
@@ -75,12 +78,14 @@ def refuse_unaccepted(row: Mapping[str, Any], where: str = "") -> None:
     """Refuse a row of Prodigy, which writes the label that it asked about whatever was answered.
 
     Raises:
-        InputError: with `where` in front, it was not accepted.
+        InputError: it was not accepted.
     """
     if row.get("answer") in ("reject", "ignore") and "_task_hash" in row:
         raise InputError(
-            f"{where}expected a label that was accepted, found Prodigy's answer "
-            f"{row['answer']!r}; take such rows out"
+            "expected a label that was accepted, found Prodigy's answer {answer!r}; take such rows "
+            "out",
+            place=where,
+            answer=row["answer"],
         )
 
 
@@ -121,8 +126,9 @@ def _line(line: str, number: int, source: Source, bad: BadRows) -> Iterator[tupl
     except (ValueError, RecursionError) as error:
         bad.add(
             InputError(
-                f"{source.shown}:{number}: expected a JSON object, found broken JSON ({error}); "
-                "write one JSON object a line"
+                "expected a JSON object, found broken JSON ({error}); write one JSON object a line",
+                place=f"{source.shown}:{number}",
+                error=error,
             )
         )
 
@@ -147,8 +153,10 @@ def _array(head: str, text: TextIO, source: Source) -> Iterator[tuple[int, Any]]
                 return
             if not rest.startswith("["):
                 raise InputError(
-                    f"{source.shown}:{number}: expected the end of the file behind the array, "
-                    f"found {rest[:20]!r}; write all objects into one array"
+                    "expected the end of the file behind the array, found {found!r}; write all "
+                    "objects into one array",
+                    place=f"{source.shown}:{number}",
+                    found=rest[:20],
                 )
             buffer, place = rest, 1
             continue
@@ -161,8 +169,10 @@ def _array(head: str, text: TextIO, source: Source) -> Iterator[tuple[int, Any]]
         except (ValueError, RecursionError) as error:
             if ended or isinstance(error, RecursionError):
                 raise InputError(
-                    f"{source.shown}:{number}: expected an array of JSON objects, found broken "
-                    f"JSON ({error}); repair it from that line on"
+                    "expected an array of JSON objects, found broken JSON ({error}); repair it "
+                    "from that line on",
+                    place=f"{source.shown}:{number}",
+                    error=error,
                 ) from error
             whole = False
         if whole:
@@ -172,8 +182,10 @@ def _array(head: str, text: TextIO, source: Source) -> Iterator[tuple[int, Any]]
             continue
         if len(buffer) - place > LONGEST_LINE_BYTES:
             raise InputError(
-                f"{source.shown}:{number}: expected JSON objects of at most "
-                f"{LONGEST_LINE_BYTES >> 20} MiB, found a longer one; is it an array of objects?"
+                "expected JSON objects of at most {most} MiB, found a longer one; is it an array "
+                "of objects?",
+                place=f"{source.shown}:{number}",
+                most=LONGEST_LINE_BYTES >> 20,
             )
         # At least as much again: a long object is not decoded from its start for every chunk.
         chunk = text.read(max(_CHUNK_CHARACTERS, len(buffer) - place))
@@ -192,10 +204,11 @@ def _refuse_columns(found: dict[str, Any], source: Source) -> None:
     by_number = is_column(found) and all(isinstance(value, dict) for value in found.values())
     if by_number or any(has_text_column([k], None) and is_column(v) for k, v in found.items()):
         raise InputError(
-            f"{source.shown}: expected an array of JSON objects, found one object of "
-            f"{'rows by their numbers' if by_number else 'whole columns'} "
-            f"({shown_columns(list(found))}); write an object for each row (in pandas: "
-            "to_json(orient='records'))"
+            "expected an array of JSON objects, found one object of {shape} ({columns}); write an "
+            "object for each row (in pandas: to_json(orient='records'))",
+            place=source.shown,
+            shape=Phrase("rows by their numbers") if by_number else Phrase("whole columns"),
+            columns=shown_columns(list(found)),
         )
 
 
@@ -206,15 +219,19 @@ def _one_object(
     whole = head + text.read(LONGEST_LINE_BYTES)
     if len(whole) > LONGEST_LINE_BYTES:
         raise InputError(
-            f"{source.shown}: expected an array of JSON objects, found one object of more than "
-            f"{LONGEST_LINE_BYTES >> 20} MiB; write its items as an array or one a line"
+            "expected an array of JSON objects, found one object of more than {most} MiB; write "
+            "its items as an array or one a line",
+            place=source.shown,
+            most=LONGEST_LINE_BYTES >> 20,
         )
     try:
         found = json.loads(whole.strip(_BLANK))
     except (ValueError, RecursionError) as error:
         raise InputError(
-            f"{source.shown}: expected an array of JSON objects or one object a line, found broken "
-            f"JSON ({error}); repair it"
+            "expected an array of JSON objects or one object a line, found broken JSON ({error}); "
+            "repair it",
+            place=source.shown,
+            error=error,
         ) from error
     if isinstance(found, dict):
         _refuse_columns(found, source)
@@ -229,8 +246,10 @@ def _one_object(
         lists = {}  # a document with something about it
     if len(lists) > 1:
         raise InputError(
-            f"{source.shown}: expected an array of JSON objects, found an object with several: "
-            f"{', '.join(lists)}; write the items of one of them as an array"
+            "expected an array of JSON objects, found an object with several: {lists}; write the "
+            "items of one of them as an array",
+            place=source.shown,
+            lists=", ".join(lists),
         )
     if lists:
         notes.part = next(iter(lists))

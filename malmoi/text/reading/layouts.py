@@ -38,9 +38,12 @@ class LabelNames:
             if part.strip() not in self.names:
                 known = ", ".join(list(self.names)[:_SHOWN])
                 raise InputError(
-                    f"{where}: expected a label of {known}"
-                    f"{', …' if len(self.names) > _SHOWN else ''}, found {part.strip()!r}; "
-                    "fetch the file again or read it under another name"
+                    "expected a label of {known}{more}, found {found!r}; fetch the file again or "
+                    "read it under another name",
+                    place=where,
+                    known=known,
+                    more=", …" if len(self.names) > _SHOWN else "",
+                    found=part.strip(),
                 )
         return (self.separator or "").join(self.names[part.strip()] for part in parts)
 

@@ -425,7 +425,7 @@ def _record_of_object(
     if request.wants_label:
         if places.label is not None and keys[places.label] not in row:
             raise _missing_key(row, keys[places.label], "label", where)
-        refuse_unaccepted(row, f"{where}: ")
+        refuse_unaccepted(row, where)
     others = [keys[other] for other in places.others]
     for name, kind in zip(others, request.others.values(), strict=True):
         if name not in row:
@@ -449,8 +449,12 @@ def _record_of_object(
 
 def _missing_key(row: Mapping[str, Any], name: str, kind: str, where: str) -> InputError:
     return InputError(
-        f"{where}: no {kind} column: expected the key {name!r}, found the columns "
-        f"{shown_columns(list(row))}; add it, or leave the row out"
+        "no {kind} column: expected the key {name!r}, found the columns {columns}; add it, or "
+        "leave the row out",
+        place=where,
+        kind=kind,
+        name=name,
+        columns=shown_columns(list(row)),
     )
 
 
@@ -466,7 +470,11 @@ def text_of_object(row: Mapping[str, Any], key: str, where: str) -> str:
         inner = [name for name in row if name.startswith(f"{key}.")]
         advice = f"name one of {', '.join(inner)} by --text-column" if inner else "put it in quotes"
         raise InputError(
-            f"{where}: expected a string in {key!r}, found {type(row[key]).__name__}; {advice}"
+            "expected a string in {key!r}, found {found}; {advice}",
+            place=where,
+            key=key,
+            found=type(row[key]).__name__,
+            advice=advice,
         )
     return cell_text(row[key], where)
 

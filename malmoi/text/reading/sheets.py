@@ -84,8 +84,10 @@ def _heads(book: Book, source: Source, sheet: str | None, no_header: bool) -> li
     titles = [one.title for one in book.sheets]
     if sheet is not None and sheet not in titles:
         raise InputError(
-            f"{source.shown}: expected a sheet {sheet!r}, found {', '.join(titles)}; give the "
-            "right one as --sheet"
+            "expected a sheet {sheet!r}, found {titles}; give the right one as --sheet",
+            place=source.shown,
+            sheet=sheet,
+            titles=", ".join(titles),
         )
     heads = []
     for one in book.sheets:
@@ -101,7 +103,7 @@ def _heads(book: Book, source: Source, sheet: str | None, no_header: bool) -> li
                 sample.insert(0, first)
             heads.append(_Head(one, names, sample))
     if not heads:
-        raise EmptySourceError(f"{source.shown}: every sheet is empty; expected a header")
+        raise EmptySourceError("every sheet is empty; expected a header", place=source.shown)
     return heads
 
 
@@ -131,7 +133,10 @@ def _chosen(
             below = None if request.any_sheet else header_below(head.sample, request.text)
             if below is not None and not has_text_column(head.names, request.text):
                 error = InputError(
-                    f"{error}; row {below} below it looks like the header: delete what is above it"
+                    "{error}; row {below} below it looks like the header: delete what is above it",
+                    place=error.place,
+                    error=error.reason,
+                    below=below,
                 )
             refused = refused or error
             continue
@@ -144,7 +149,10 @@ def _chosen(
             raise refused
         shown = "; ".join(f"{h.sheet.title}: {shown_columns(h.names)}" for h in heads[:12])
         raise InputError(
-            f"{refused} (no sheet has the columns; the sheets and their first rows are {shown})"
+            "{refused} (no sheet has the columns; the sheets and their first rows are {shown})",
+            place=refused.place,
+            refused=refused.reason,
+            shown=shown,
         )
     plain = next(iter(fitting))
     if len(fitting) > 1:
@@ -186,9 +194,12 @@ def _refuse_titles(
             widest = max(widest, width)
             if alike:
                 raise InputError(
-                    f"{where}: expected the header in the first row, found "
-                    f"{shown_columns(head.names[:4])}; row {below} below it looks like the header: "
-                    "delete what is above it, or name the sheet that is to be read with --sheet"
+                    "expected the header in the first row, found {columns}; row {below} below it "
+                    "looks like the header: delete what is above it, or name the sheet that is to "
+                    "be read with --sheet",
+                    place=where,
+                    columns=shown_columns(head.names[:4]),
+                    below=below,
                 )
 
 
@@ -261,9 +272,10 @@ class _SheetReader:
                     if not self._has_remarks:
                         self._bad.add(
                             InputError(
-                                f"{where}: expected {len(self.columns)} cells as in the header, "
-                                "found something beyond them; move the row's cells back to their "
-                                "columns"
+                                "expected {cells} cells as in the header, found something beyond "
+                                "them; move the row's cells back to their columns",
+                                place=where,
+                                cells=len(self.columns),
                             )
                         )
                         continue
@@ -273,12 +285,14 @@ class _SheetReader:
                 if errors := [cells[i] for i in needed if _is_error(cells, i)]:
                     self._bad.add(
                         InputError(
-                            f"{where}: expected a value, found the error {errors[0]}; correct the "
-                            "cell or its formula"
+                            "expected a value, found the error {error}; correct the cell or its "
+                            "formula",
+                            place=where,
+                            error=errors[0],
                         )
                     )
                 elif fault := moved.fault(cells):
-                    self._bad.add(InputError(f"{where}: {fault}"))
+                    self._bad.add(InputError(fault, place=where))
                 else:
                     yield (
                         number,
@@ -294,8 +308,10 @@ class _SheetReader:
         for top, bottom, left, right in sheet.marks.merged:
             if top <= header <= bottom and left <= column <= right and right > left:
                 raise InputError(
-                    f"{self._source.shown}:{header}: expected a name for each column, found one "
-                    f"over {right - left + 1} columns; unmerge it and keep one row of names"
+                    "expected a name for each column, found one over {columns} columns; unmerge "
+                    "it and keep one row of names",
+                    place=f"{self._source.shown}:{header}",
+                    columns=right - left + 1,
                 )
 
     def _below_header(

@@ -16,6 +16,7 @@ import zstandard
 
 from malmoi.errors import InputError
 from malmoi.files import walk_once
+from malmoi.messages import Phrase
 from malmoi.model_folders import discriminator_folder, has_weights, is_linear_alone
 
 logger = logging.getLogger(__name__)
@@ -67,7 +68,9 @@ class Source:
             return self.path.open("rb")
         except OSError as error:
             raise InputError(
-                f"{self.shown}: cannot be opened ({error.strerror}); check its name and permissions"
+                "cannot be opened ({reason}); check its name and permissions",
+                place=self.shown,
+                reason=error.strerror,
             ) from error
 
     @contextmanager
@@ -99,8 +102,11 @@ class Source:
                 yield stored
         except (EOFError, zlib.error, gzip.BadGzipFile, zstandard.ZstdError) as error:
             raise InputError(
-                f"{self.shown}: expected complete {compression} data, found damaged or cut-off "
-                f"data ({error}); download or compress the file again"
+                "expected complete {compression} data, found damaged or cut-off data ({error}); "
+                "download or compress the file again",
+                place=self.shown,
+                compression=compression,
+                error=error,
             ) from error
 
 
@@ -167,11 +173,13 @@ def refuse_devices(path: Path, shown: str) -> None:
     """
     mode = path.stat().st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-        kind = (
-            "a pipe" if stat.S_ISFIFO(mode) else "a socket" if stat.S_ISSOCK(mode) else "a device"
-        )
+        kind = Phrase("a socket") if stat.S_ISSOCK(mode) else Phrase("a device")
+        if stat.S_ISFIFO(mode):
+            kind = Phrase("a pipe")
         raise InputError(
-            f"{shown}: expected a file or folder, found {kind}; write what it gives to a file"
+            "expected a file or folder, found {kind}; write what it gives to a file",
+            place=shown,
+            kind=kind,
         )
 
 
@@ -185,11 +193,14 @@ def damaged(source: Source, kind: str, error: Exception) -> InputError:
     """
     with source.open_stored() as stored:
         if not stored.read(1):
-            return InputError(f"{source.shown}: the file is empty; expected {kind}")
+            return InputError("the file is empty; expected {kind}", place=source.shown, kind=kind)
     reason = " ".join(str(error).split())[:200]
     return InputError(
-        f"{source.shown}: expected {kind}, found a damaged file or another kind ({reason}); "
-        "export or download it again"
+        "expected {kind}, found a damaged file or another kind ({reason}); export or download it "
+        "again",
+        place=source.shown,
+        kind=kind,
+        reason=reason,
     )
 
 
@@ -233,13 +244,15 @@ def find_sources(path: str | Path) -> list[Source]:
         return _sources_in_folder(path)
     if path.is_symlink() and not path.exists():
         raise InputError(
-            f"{path}: expected a file or folder, found a link that leads nowhere or to itself; "
-            "link it anew"
+            "expected a file or folder, found a link that leads nowhere or to itself; link it anew",
+            place=path,
         )
     if not path.exists():
         raise InputError(
-            f"no such file or folder: {path}; expected a file of a supported kind ({SUPPORTED}) "
-            "or a folder of them; check the path"
+            "no such file or folder: {path}; expected a file of a supported kind ({supported}) or "
+            "a folder of them; check the path",
+            path=path,
+            supported=SUPPORTED,
         )
     refuse_devices(path, _readable(str(path)))
     _require_supported(path.name, str(path))
@@ -262,8 +275,11 @@ def find_all_sources(paths: Sequence[Path]) -> list[Source]:
             before = inputs.setdefault(os.path.realpath(source.path), path)
             if before is not path:
                 raise InputError(
-                    f"expected different inputs, found {source.shown} in {before} and in {path}; "
-                    "name it once"
+                    "expected different inputs, found {name} in {before} and in {path}; name it "
+                    "once",
+                    name=source.shown,
+                    before=before,
+                    path=path,
                 )
             sources.append(source)
     if len({source.name for source in sources}) < len(sources):
@@ -286,8 +302,9 @@ def _sources_in_folder(folder: Path) -> list[Source]:
     files = sorted(_files_below(folder), key=lambda file: file.relative_to(folder).parts)
     if has_weights(discriminator_folder(folder)) or is_linear_alone(folder):
         raise InputError(
-            f"{folder}: expected texts, found a model; give it as --model (to pretrain/run.py as "
-            "--init), and here a file or folder of texts"
+            "expected texts, found a model; give it as --model (to pretrain/run.py as --init), "
+            "and here a file or folder of texts",
+            place=folder,
         )
     sources = []
     seen: dict[str, Path] = {}
@@ -305,8 +322,10 @@ def _sources_in_folder(folder: Path) -> list[Source]:
             logger.warning("%s: not read, its kind is unsupported; supported: %s", file, SUPPORTED)
     if not sources:
         raise InputError(
-            f"{folder}: expected files of a supported kind ({SUPPORTED}), found none; "
-            "give another folder or put the corpus there"
+            "expected files of a supported kind ({supported}), found none; give another folder or "
+            "put the corpus there",
+            place=folder,
+            supported=SUPPORTED,
         )
     return sources
 
@@ -319,7 +338,9 @@ def _files_below(folder: Path) -> Iterator[Path]:
 
 def _refuse_folder(error: OSError) -> None:
     raise InputError(
-        f"{error.filename}: the folder cannot be read ({error.strerror}); check its permissions"
+        "the folder cannot be read ({reason}); check its permissions",
+        place=error.filename,
+        reason=error.strerror,
     ) from error
 
 
@@ -338,5 +359,7 @@ def _is_documentation(name: str) -> bool:
 def _require_supported(name: str, shown: str) -> None:
     if not is_supported(name):
         raise InputError(
-            f"{shown}: unsupported kind of file; expected {SUPPORTED}; convert it to one of them"
+            "unsupported kind of file; expected {supported}; convert it to one of them",
+            place=shown,
+            supported=SUPPORTED,
         )

@@ -105,11 +105,11 @@ def _refuse_nothing(source: Source, stored: BinaryIO) -> None:
     head = stored.read(len(_LFS))
     stored.seek(0)
     if not head:
-        raise EmptySourceError(f"{source.shown}: the file is empty; expected texts in it")
+        raise EmptySourceError("the file is empty; expected texts in it", place=source.shown)
     if head == _LFS:
         raise EmptySourceError(
-            f"{source.shown}: expected texts, found a pointer of Git LFS; fetch the file itself "
-            "with git lfs pull"
+            "expected texts, found a pointer of Git LFS; fetch the file itself with git lfs pull",
+            place=source.shown,
         )
 
 
@@ -175,7 +175,9 @@ def _list_table(text: TextFile, source: Source, shape: Shape, notes: SourceNotes
         texts = _not_blank(text, notes)
     sample = list(islice(texts, SAMPLE_ROWS))
     if not sample:
-        raise EmptySourceError(f"{source.shown}: expected texts, found only blank lines; add texts")
+        raise EmptySourceError(
+            "expected texts, found only blank lines; add texts", place=source.shown
+        )
     return Table(
         columns=[LINE_COLUMN],
         sample=[[line] for _, line in sample],
@@ -221,35 +223,41 @@ def places_in(table: Table, request: ColumnRequest, source: Source) -> ColumnPla
             if source.format != ".json" or request.text is not None:
                 raise
             raise EmptySourceError(
-                f"{source.shown}: no text column: name one of {shown_columns(table.columns)} with "
-                "--text-column"
+                "no text column: name one of {columns} with --text-column",
+                place=source.shown,
+                columns=shown_columns(table.columns),
             ) from error
         below = header_below(table.sample, request.text)
         if below is None:
             raise
         raise InputError(
-            f"{error}; row {below} below it looks like the header: delete what is above that"
+            "{error}; row {below} below it looks like the header: delete what is above that",
+            place=error.place,
+            error=error.reason,
+            below=below,
         ) from error
 
 
 def _refuse_columns_of_list(request: ColumnRequest, source: Source) -> None:
     if request.wants_label:
         raise InputError(
-            f"{source.shown}: expected labels, found a plain list of texts; give a table "
-            "(.csv, .tsv, .jsonl, .parquet, .xlsx) with a text column and a label column"
+            "expected labels, found a plain list of texts; give a table (.csv, .tsv, .jsonl, "
+            ".parquet, .xlsx) with a text column and a label column",
+            place=source.shown,
         )
     if request.text is not None or request.pair is not None or request.any_pair:
         raise InputError(
-            f"{source.shown}: expected a column {request.text or request.pair!r}, found a plain "
-            "list of texts, one a line; leave out --text-column, or name what parts the columns by "
-            "--delimiter"
+            "expected a column {column!r}, found a plain list of texts, one a line; leave out "
+            "--text-column, or name what parts the columns by --delimiter",
+            place=source.shown,
+            column=request.text or request.pair,
         )
 
 
 def no_rows(source: Source) -> EmptySourceError:
     """The error for a header with nothing below it."""
     return EmptySourceError(
-        f"{source.shown}: expected rows below the header, found none; add texts"
+        "expected rows below the header, found none; add texts", place=source.shown
     )
 
 
@@ -257,8 +265,9 @@ def _refuse_twins(columns: Sequence[str], source: Source) -> None:
     twins = [name for name, count in Counter(columns).items() if count > 1]
     if twins:
         raise InputError(
-            f"{source.shown}: expected different column names, found {shown_columns(twins)} twice; "
-            "rename one"
+            "expected different column names, found {twins} twice; rename one",
+            place=source.shown,
+            twins=shown_columns(twins),
         )
 
 
@@ -288,13 +297,19 @@ class HeldTable:
         self._characters += sum(len(cell) for cell in cells if isinstance(cell, str))
         if columns > MOST_COLUMNS:
             raise InputError(
-                f"{self._shown}: expected at most {MOST_COLUMNS:,} columns, found {columns:,}; "
-                "leave only those that are needed"
+                "expected at most {most:,} columns, found {columns:,}; leave only those that are "
+                "needed",
+                place=self._shown,
+                most=MOST_COLUMNS,
+                columns=columns,
             )
         if self._rows * columns > MOST_CELLS or self._characters > MOST_CHARACTERS:
             raise InputError(
-                f"{self._shown}: expected a table of at most {MOST_CELLS:,} cells and "
-                f"{MOST_CHARACTERS:,} characters, found more; split it into several files"
+                "expected a table of at most {cells:,} cells and {characters:,} characters, found "
+                "more; split it into several files",
+                place=self._shown,
+                cells=MOST_CELLS,
+                characters=MOST_CHARACTERS,
             )
 
 

@@ -221,7 +221,7 @@ class Book:
         except _OversizedError as error:
             raise InputError(error.args[0], place=self._source.shown) from error
         except Exception as error:
-            raise damaged(self._source, "an Excel workbook", error) from error
+            raise damaged(self._source, Phrase("an Excel workbook"), error) from error
 
     def rows(self, sheet: Any, *, values_only: bool = True) -> Iterator[tuple[int, Sequence[Any]]]:
         """Number and cells of each row of one of openpyxl's sheets, blank ones included.

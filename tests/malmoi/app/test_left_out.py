@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 from malmoi.app.left_out import left_out_table
+from malmoi.errors import InputError
 from malmoi.labels.importing import WayOfReading
 from malmoi.text.reading.options import ReadOptions
 from malmoi.text.reading.sources import source_of_upload
@@ -11,17 +12,11 @@ from tests.malmoi.app.project_pages import finish, made
 
 
 def test_place_and_reason_stand_apart() -> None:
-    lines = [
-        "표.csv:3: expected a text, found an empty cell",
-        "표.xlsx:시트:12: expected a label of 긍정, 부정, found '화남'",
-        "표.csv:9: expected 3 fields as in the header, found 5; write it so",
-        "more than.csv: cannot be opened (No such file); check",
-    ]
-    assert left_out_table(lines).to_numpy().tolist() == [
-        ["표.csv:3", "글이 빈칸입니다"],
-        ["표.xlsx:시트:12", "라벨 목록에 없습니다: 화남"],
-        ["표.csv:9", "칸 수가 다릅니다: 5개"],
-        ["more than.csv", "cannot be opened (No such file); check"],
+    empty = InputError("expected a text, found an empty cell", place="표: 가.csv:3")
+    found = InputError("expected a label of {offered}, found {name!r}", offered="긍정", name="화남")
+    assert left_out_table([empty, found.at("표.xlsx:시트:12")]).to_numpy().tolist() == [
+        ["표: 가.csv:3", "글이 빈칸입니다."],
+        ["표.xlsx:시트:12", "라벨 목록에 없습니다: '화남' (목록: 긍정)"],
     ]
 
 

@@ -82,7 +82,7 @@ def test_of_several_choices_one_is_named(make: Make, tmp_path: Path) -> None:
     both = {"completed_by": 1, "result": [part("sentiment", "긍정"), part("topic", "배송")]}
     other = {"completed_by": 2, "result": [part("topic", "배송")]}
     report = come_in(access, task("하나", both, other))
-    assert "sentiment, topic" in report.bad_rows[0] and labels_of(access) == [{}]
+    assert "sentiment, topic" in str(report.bad_rows[0]) and labels_of(access) == [{}]
     with pytest.raises(InputError, match=r"'mood'.*found sentiment, topic"):
         come_in(access, task("하나", both, other), choices="mood")
     # The same rows, though they are in: what they say of it is new.

@@ -97,8 +97,8 @@ def test_a_text_of_which_nothing_is_left_is_an_empty_one(make: Make) -> None:
     report = import_texts(access, [source])
     assert [row["text"] for row in rows_of(access)] == ["하나", "👍", "ㅋ"]
     assert report.bad_row_count == 6
-    assert report.bad_rows[0].startswith("a.jsonl:2: expected a text") and (
-        "\\u200b" in report.bad_rows[0]
+    assert str(report.bad_rows[0]).startswith("a.jsonl:2: expected a text") and (
+        "\\u200b" in str(report.bad_rows[0])
     )
 
 
@@ -115,8 +115,10 @@ def test_bad_rows_and_files_are_named_and_all_else_is_imported(make: Make) -> No
     )
     assert report.new_texts == 2 and report.bad_row_count == 4
     places = ["a.jsonl:2", "a.jsonl:3", "a.jsonl:4", "a.jsonl:5"]
-    assert [any(place in one for one in report.bad_rows) for place in places] == [True] * 4
-    assert len(report.bad_files) == 1 and report.bad_files[0].startswith("b.csv: the file is empty")
+    assert [any(place in str(one) for one in report.bad_rows) for place in places] == [True] * 4
+    assert len(report.bad_files) == 1 and str(report.bad_files[0]).startswith(
+        "b.csv: the file is empty"
+    )
     with pytest.raises(InputError, match=r"expected texts to import, found none: d\.csv"):
         import_texts(access, [source_of_upload("d.csv", b"")])
     with pytest.raises(InputError, match="found none"):
