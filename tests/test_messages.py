@@ -11,7 +11,10 @@ def facts_of(sentence: str) -> set[str]:
 
 
 def test_every_sentence_is_in_the_catalogue_and_no_other() -> None:
-    said, known = {one.text for one in sentences()}, {one.id for one in catalogue() if one.id and one.string}
+    said, known = (
+        {one.text for one in sentences()},
+        {one.id for one in catalogue() if one.id and one.string},
+    )
     assert (said - known, known - said) == (set(), set()), "run make messages, then fill ko.po"
 
 
