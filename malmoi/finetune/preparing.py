@@ -256,10 +256,13 @@ def check_folds(fold_of: Mapping[int, np.ndarray], strata: np.ndarray, examples:
                 examples.task in ("single", "pair") and len(np.unique(rest)) < len(examples.labels)
             ):
                 raise InputError(
-                    f"texts of {examples.path} that belong together form groups too large for "
-                    f"{folds} folds: fold {fold} would leave nothing to predict or a "
-                    "label without training texts; lower --folds, add texts of other groups, raise "
-                    "measuring.near_duplicate_threshold or leave out the column of groups"
+                    "texts of {path} that belong together form groups too large for {folds} "
+                    "folds: fold {fold} would leave nothing to predict or a label without "
+                    "training texts; lower --folds, add texts of other groups, raise "
+                    "measuring.near_duplicate_threshold or leave out the column of groups",
+                    path=examples.path,
+                    folds=folds,
+                    fold=fold,
                 )
 
 

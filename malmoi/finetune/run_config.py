@@ -101,13 +101,17 @@ def read_config(flags: KfoldSettings) -> KfoldConfig:
         if value is None:
             continue
         if key in by_hand:
-            raise InputError(f"{shown(flag)} and --set {key} say the same; leave one out")
+            raise InputError(
+                "{flag} and --set {key} say the same; leave one out", flag=shown(flag), key=key
+            )
         by_hand[key] = value
     given = read_given(flags, KfoldRecipe, recipe, by_hand, f"--recipe {flags.recipe}")
     config = KfoldConfig(**vars(given))
     check_ranges(flags)
     if flags.seed + flags.seeds > 2**32:
-        raise InputError(f"expected --seed + --seeds up to 4294967296, found {flags.seed} + ...")
+        raise InputError(
+            "expected --seed + --seeds up to 4294967296, found {seed} + ...", seed=flags.seed
+        )
     config.keys.training.check()
     _check_start(config)
     check_choices(config, CHOICES)
@@ -134,12 +138,14 @@ def _check_start(config: KfoldConfig) -> None:
     source = start.continue_from or model or ""
     if start.revision is not None and not is_hub_id(source):
         raise InputError(
-            f"start.revision is of a Hub id in --model, found {source or 'none'}; leave it out"
+            "start.revision is of a Hub id in --model, found {source}; leave it out",
+            source=source or "none",
         )
     if start.continue_from is not None and (model is not None or start.random_weights):
         other = "--model" if model is not None else "start.random_weights"
         raise InputError(
-            f"start.continue_from names what to begin with, and so does {other}; leave one out"
+            "start.continue_from names what to begin with, and so does {other}; leave one out",
+            other=other,
         )
 
 
@@ -154,19 +160,20 @@ def _check_columns(config: KfoldConfig) -> None:
     )
     if separator is not None and not separator.strip(" "):
         raise InputError("expected characters other than blanks in data.label_separator")
-    if flags.data is None and (flags.task != "single" or flags.labels is None):
+    if flags.data is None and flags.labels is None:
         raise InputError(
             "expected labelled texts, found neither --data nor --labels of a sample that the "
             "project carries; give --data"
-            if flags.labels is None
-            else f"--task {flags.task} has no sample in the project; give --data"
         )
+    if flags.data is None and flags.task != "single":
+        raise InputError("--task {task} has no sample in the project; give --data", task=flags.task)
 
 
 def _check_regression(training: TrainSettings) -> None:
     for name in ("class_weights", "focal_gamma", "label_smoothing"):
         if getattr(training, name) != settings_of(TrainSettings)[name].default:
             raise InputError(
-                f"training.{name} is about labels, and --task pair-regression has values; leave it "
-                "out"
+                "training.{name} is about labels, and --task pair-regression has values; leave it "
+                "out",
+                name=name,
             )

@@ -200,7 +200,10 @@ class LlmSettings:
         if not self.model:
             raise InputError("expected a model to ask, found none; give --set llm.model=NAME")
         if not self.base_url.startswith(("http://", "https://")):
-            raise InputError(f"expected llm.base_url to begin with https://, found {self.base_url}")
+            raise InputError(
+                "expected llm.base_url to begin with https://, found {base_url}",
+                base_url=self.base_url,
+            )
         if self.input_dollars is None or self.output_dollars is None:
             raise InputError(
                 "expected the prices of a million tokens, found none; give --set "

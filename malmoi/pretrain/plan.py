@@ -122,8 +122,10 @@ def plan_corpus(config: RunConfig, *, is_tokenized: bool) -> CorpusPlan:
         for name in ("vocab_size", "text_column", "skip_bad_rows", *reading):
             if config.asks_for(name):
                 raise InputError(
-                    f"{flags.corpus} is tokenized already, so {shown(name)} has no effect; leave "
-                    "it out, or give the texts themselves as --corpus"
+                    "{corpus} is tokenized already, so {name} has no effect; leave it out, or "
+                    "give the texts themselves as --corpus",
+                    corpus=flags.corpus,
+                    name=shown(name),
                 )
     has_own = flags.tokenizer is not None or keys.generator.init is not None
     trains_none = is_tokenized or has_own or config.continues
@@ -253,8 +255,10 @@ def plan_execution(
         compiling = None  # on another device another one suits
     if compiling == "graphs" and (on_cpu or not packed):
         raise InputError(
-            "execution.compile=graphs needs a GPU and batching.rows=packed, found "
-            f"{machine.device} and {rows}; take --set execution.compile=on"
+            "execution.compile=graphs needs a GPU and batching.rows=packed, found {device} and "
+            "{rows}; take --set execution.compile=on",
+            device=machine.device,
+            rows=rows,
         )
     if compiling is None:
         compiling = "off" if on_cpu else "graphs" if packed else "on"

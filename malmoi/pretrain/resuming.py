@@ -133,8 +133,12 @@ def check_not_passed(before: RunPlan, after: RunPlan, progress: TrainerState) ->
         return
     steps = f", which is {length.steps:,} steps" if length.epochs is not None else ""
     raise InputError(
-        f"expected a length of {found} or more, where the run is, found {length.shown()}{steps}; "
-        f"give more, or leave it out: {before.length.shown()}"
+        "expected a length of {found} or more, where the run is, found {length}{steps}; give "
+        "more, or leave it out: {before}",
+        found=found,
+        length=length.shown(),
+        steps=steps,
+        before=before.length.shown(),
     )
 
 

@@ -207,8 +207,12 @@ def _prepare_resumed(
     for key in _SAME_INPUTS:
         if resumed.record.get(key) != record[key]:
             raise InputError(
-                f"cannot resume {directory}: its {key} is {resumed.record.get(key)}, found "
-                f"{record[key]}; the corpus has changed since, so start a new run"
+                "cannot resume {directory}: its {key} is {before}, found {now}; the corpus has "
+                "changed since, so start a new run",
+                directory=directory,
+                key=key,
+                before=resumed.record.get(key),
+                now=record[key],
             )
     holding = hold(directory, new=False)
     # Its next sitting goes on with what this one was given.

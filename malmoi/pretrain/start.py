@@ -107,9 +107,11 @@ def _tokenizer_of_both(
     if given is not None and tokenizer_hash(given) != tokenizer_hash(theirs):
         flag = "--tokenizer" if config.flags.tokenizer is not None else "--init"
         raise InputError(
-            f"expected {flag} with the tokenizer of the generator in {frozen}, "
-            f"found another one: its samples would be other words; leave {flag} out, or give a "
-            "generator of the same tokenizer"
+            "expected {flag} with the tokenizer of the generator in {frozen}, found another one: "
+            "its samples would be other words; leave {flag} out, or give a generator of the same "
+            "tokenizer",
+            flag=flag,
+            frozen=frozen,
         )
     return theirs
 
@@ -175,8 +177,11 @@ def _take_generator(pair: ElectraPair, folder: Path, tokenizer: PreTrainedTokeni
     theirs, ours = (n.config.vocab_size for n in (pair.generator, pair.discriminator))
     if theirs != ours:
         raise InputError(
-            f"expected the generator in {folder} with as many entries as the discriminator "
-            f"has, {ours:,}, found {theirs:,}; resize its embeddings to {ours:,}"
+            "expected the generator in {folder} with as many entries as the discriminator has, "
+            "{ours:,}, found {theirs:,}; resize its embeddings to {ours:,}",
+            folder=folder,
+            ours=ours,
+            theirs=theirs,
         )
 
 
@@ -184,6 +189,9 @@ def _check_vocabulary(network: Any, tokenizer: PreTrainedTokenizerFast, source: 
     known = network.config.vocab_size
     if known < len(tokenizer):
         raise InputError(
-            f"expected a tokenizer of at most {known} entries in {source}, found "
-            f"{len(tokenizer)}; its tokenizer belongs to another model"
+            "expected a tokenizer of at most {known} entries in {source}, found {entries}; its "
+            "tokenizer belongs to another model",
+            known=known,
+            source=source,
+            entries=len(tokenizer),
         )

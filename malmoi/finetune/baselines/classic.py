@@ -318,18 +318,25 @@ def _check(texts: Sequence[str], label_ids: Sequence[int], fold_of: Sequence[int
     sizes = (len(texts), len(label_ids), len(fold_of))
     if len(set(sizes)) > 1:
         raise InputError(
-            "expected one label and one fold for each text, found "
-            f"{sizes[0]:,} texts, {sizes[1]:,} labels and {sizes[2]:,} folds"
+            "expected one label and one fold for each text, found {texts:,} texts, {labels:,} "
+            "labels and {folds:,} folds",
+            texts=sizes[0],
+            labels=sizes[1],
+            folds=sizes[2],
         )
     folds = sorted(set(fold_of))
     if len(folds) < 2:
-        raise InputError(f"expected at least two folds, found {len(folds)}; raise --folds")
+        raise InputError(
+            "expected at least two folds, found {folds}; raise --folds", folds=len(folds)
+        )
     for fold in folds:
         labels = {label for label, other in zip(label_ids, fold_of, strict=True) if other != fold}
         if len(labels) < 2:
             raise InputError(
-                f"expected at least two labels outside fold {fold}, found {len(labels)}; "
-                "add texts of other labels"
+                "expected at least two labels outside fold {fold}, found {labels}; add texts of "
+                "other labels",
+                fold=fold,
+                labels=len(labels),
             )
 
 

@@ -178,8 +178,9 @@ def ask_llm(
         asyncio.run(run.classify(sent, key, progress))
     if not run.predictions:
         raise InputError(
-            f"no text was answered within llm.budget_won {settings.budget_won:g} (each call is "
-            "counted at the most it can cost until it is done); raise it"
+            "no text was answered within llm.budget_won {budget:g} (each call is counted at the "
+            "most it can cost until it is done); raise it",
+            budget=settings.budget_won,
         )
     predictions = [run.predictions.get(place) for place in range(len(texts))]
     baseline = Baseline(
@@ -265,14 +266,18 @@ def read_prompt(path: Path | None, labels: Sequence[str]) -> str:
             text = path.read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
-            raise InputError(f"{path}: expected a prompt to read, found {reason}") from error
+            raise InputError(
+                "expected a prompt to read, found {reason}", place=path, reason=reason
+            ) from error
     text = text.strip()
     text = to_nfc(text).replace("{labels}", ", ".join(labels))
     absent = [label for label in labels if label not in text]
     if absent:
         raise InputError(
-            f"{path}: expected all labels in the prompt, found none of {', '.join(absent)}; "
-            "write {labels} where their names shall stand"
+            "expected all labels in the prompt, found none of {absent}; write {{labels}} where "
+            "their names shall stand",
+            place=path,
+            absent=", ".join(absent),
         )
     return text
 
@@ -307,8 +312,10 @@ class AnswerCache:
                 self._answers[key] = Answer(**fields)
             except (ValueError, TypeError, KeyError, AttributeError) as error:
                 raise InputError(
-                    f"{path}:{number}: expected an answer in JSON, found {line[:60]!r}; take the "
-                    "line out or name another file with --set llm.cache=FILE"
+                    "expected an answer in JSON, found {line!r}; take the line out or name "
+                    "another file with --set llm.cache=FILE",
+                    place=f"{path}:{number}",
+                    line=line[:60],
                 ) from error
 
     def get(self, key: str) -> Answer | None:
@@ -334,8 +341,9 @@ def _open_cache(path: Path) -> Iterator[AnswerCache]:
             yield AnswerCache(path)
     except Timeout as error:
         raise InputError(
-            f"{path}: expected to be the only one to write here, found another run under way; "
-            "wait for it or name another file with --set llm.cache=FILE"
+            "expected to be the only one to write here, found another run under way; wait for it "
+            "or name another file with --set llm.cache=FILE",
+            place=path,
         ) from error
 
 
@@ -456,9 +464,12 @@ class _Run:
             self._failures_in_a_row += 1
             if self._failures_in_a_row >= _FAILURES_IN_A_ROW:
                 raise InputError(
-                    f"{self._settings.base_url} failed {self._failures_in_a_row} texts in a row "
-                    f"({error}); run the command again later, what was answered is kept in "
-                    f"{answer_file(self._settings)}"
+                    "{base_url} failed {failures} texts in a row ({error}); run the command again "
+                    "later, what was answered is kept in {file}",
+                    base_url=self._settings.base_url,
+                    failures=self._failures_in_a_row,
+                    error=error,
+                    file=answer_file(self._settings),
                 ) from error
             return True
         self.predictions[place] = label
@@ -495,9 +506,14 @@ def _api_key(base_url: str) -> str:
     """
     key = os.environ.get(KEY_VARIABLE, "").strip()
     if not key and base_url == OPENAI_URL:
-        raise InputError(f"expected a key for {base_url}, found none; set {KEY_VARIABLE}")
+        raise InputError(
+            "expected a key for {base_url}, found none; set {variable}",
+            base_url=base_url,
+            variable=KEY_VARIABLE,
+        )
     if not (key.isascii() and key.isprintable() and " " not in key):
         raise InputError(
-            f"expected a key in {KEY_VARIABLE}, found characters that no key has; copy it again"
+            "expected a key in {variable}, found characters that no key has; copy it again",
+            variable=KEY_VARIABLE,
         )
     return key or "none"

@@ -146,7 +146,9 @@ class Endpoint:
             )
         except httpx2.InvalidURL as error:
             raise InputError(
-                f"expected an address in llm.base_url, found {base_url} ({error})"
+                "expected an address in llm.base_url, found {base_url} ({error})",
+                base_url=base_url,
+                error=error,
             ) from error
         # The raw response: what is no chat completion must not fail inside the client.
         self._create: Callable[..., Any] = self._client.chat.completions.with_raw_response.create
@@ -185,8 +187,9 @@ class Endpoint:
             except _RetryableError as error:
                 if error.unreachable and (attempt == self._patience.retries or not self._reached):
                     raise InputError(
-                        f"cannot reach {self._base_url} ({error}); check llm.base_url and "
-                        "the network"
+                        "cannot reach {base_url} ({error}); check llm.base_url and the network",
+                        base_url=self._base_url,
+                        error=error,
                     ) from error
                 if attempt == self._patience.retries:
                     raise EndpointError(str(error)) from error
@@ -271,7 +274,12 @@ class Endpoint:
             429: "add credit to the account",
         }.get(status, "check llm.model and what the endpoint accepts")
         raise InputError(
-            f"{self._base_url} refuses model {self._model} with HTTP {status} ({told}); {advice}"
+            "{base_url} refuses model {model} with HTTP {status} ({told}); {advice}",
+            base_url=self._base_url,
+            model=self._model,
+            status=status,
+            told=told,
+            advice=advice,
         ) from error
 
     def _do_without(self, parameter: str | None) -> bool:

@@ -40,11 +40,12 @@ def check_free(directory: Path) -> None:
     """
     if directory.is_dir() and any(directory.iterdir()):
         raise InputError(
-            f"{directory} exists already and is not empty; move it away or give another --output"
+            "{directory} exists already and is not empty; move it away or give another --output",
+            directory=directory,
         )
     for place in (directory, *directory.parents):
         if place.exists() and not place.is_dir():
-            raise InputError(f"{place} is a file; give a folder as --output")
+            raise InputError("{where} is a file; give a folder as --output", where=place)
 
 
 def package_versions() -> dict[str, str]:

@@ -192,8 +192,11 @@ def _check(content: ReportContent) -> tuple[Any, IntArray, IntArray]:
     ):
         if found != expected:
             raise InputError(
-                f"expected {expected:,} {name} as in the probabilities, found {found:,}; "
-                "give all of the same run"
+                "expected {expected:,} {name} as in the probabilities, found {found:,}; give all "
+                "of the same run",
+                expected=expected,
+                name=name,
+                found=found,
             )
     if not content.fold_f1 or not all(content.fold_f1.values()):
         raise InputError("expected the F1 of each seed's folds, found none; give one list a seed")

@@ -197,26 +197,34 @@ def _check_values(config: RunConfig) -> None:
     tokens = config.flags.tokens_per_batch
     if tokens is not None and tokens < config.max_length:
         raise InputError(
-            f"expected --tokens-per-batch of at least --max-length {config.max_length}, found "
-            f"{tokens}"
+            "expected --tokens-per-batch of at least --max-length {max_length}, found {tokens}",
+            max_length=config.max_length,
+            tokens=tokens,
         )
     given = [shown(name) for name in config.limits]
     if len(given) > 1:
-        raise InputError(f"expected one limit, found both {' and '.join(given)}; give one of them")
+        raise InputError(
+            "expected one limit, found both {given}; give one of them", given=" and ".join(given)
+        )
     if given and config.flags.epochs is not None:
-        raise InputError(f"{given[0]} says when to stop, so --epochs has no effect; leave it out")
+        raise InputError(
+            "{given} says when to stop, so --epochs has no effect; leave it out", given=given[0]
+        )
 
 
 def _check_start(config: RunConfig) -> None:
     flags, generator = config.flags, config.keys.generator
     if flags.revision is not None and not (config.continues and is_hub_id(config.init)):
         raise InputError(
-            f"--revision is of a Hub id in --init, found --init {config.init}; leave it out"
+            "--revision is of a Hub id in --init, found --init {init}; leave it out",
+            init=config.init,
         )
     if flags.tokenizer is not None and config.continues:
         raise InputError(
-            f"expected no --tokenizer with --init {config.init}, found {flags.tokenizer}: "
-            "embeddings mean nothing without the tokenizer they were learnt with"
+            "expected no --tokenizer with --init {init}, found {tokenizer}: embeddings mean "
+            "nothing without the tokenizer they were learnt with",
+            init=config.init,
+            tokenizer=flags.tokenizer,
         )
     for has_own, name in (
         (flags.tokenizer is not None, "--tokenizer"),
@@ -225,15 +233,17 @@ def _check_start(config: RunConfig) -> None:
     ):
         if has_own and flags.vocab_size is not None:
             raise InputError(
-                f"{name} has its own vocabulary, so --vocab-size has no effect; leave it out"
+                "{name} has its own vocabulary, so --vocab-size has no effect; leave it out",
+                name=name,
             )
     for name in ("model.initializer", "model.initializer_range"):
         if config.continues and name in config.by_hand:  # a recipe may be of new networks, too
-            raise InputError(f"--init has weights, so {name} has no effect; leave it out")
+            raise InputError("--init has weights, so {name} has no effect; leave it out", name=name)
     if config.objective.schedule == "frozen-discriminator" and not config.continues:
         raise InputError(
             "objective.schedule=frozen-discriminator trains a generator for a discriminator that "
-            f"is trained already, found --init {config.init}; give a run's directory as --init"
+            "is trained already, found --init {init}; give a run's directory as --init",
+            init=config.init,
         )
 
 
@@ -252,7 +262,9 @@ def _check_generator(config: RunConfig) -> None:
     if recipe.kept_fraction + recipe.random_fraction > 1:
         raise InputError(
             "masking.kept_fraction and masking.random_fraction are parts of the masked positions, "
-            f"found {recipe.kept_fraction:g} + {recipe.random_fraction:g}; together at most 1"
+            "found {kept_fraction:g} + {random_fraction:g}; together at most 1",
+            kept_fraction=recipe.kept_fraction,
+            random_fraction=recipe.random_fraction,
         )
 
 
@@ -264,15 +276,18 @@ def _check_losses(config: RunConfig) -> None:
         if recipe.first_stage + average > 1 + 1e-9:
             raise InputError(
                 "optimizer.average_fraction would take in the discriminator before its stage "
-                f"begins, found {average:g} with objective.first_stage={recipe.first_stage:g}; "
-                "together at most 1"
+                "begins, found {average:g} with objective.first_stage={first_stage:g}; together "
+                "at most 1",
+                average=average,
+                first_stage=recipe.first_stage,
             )
         if 0 < recipe.weight_warmup <= recipe.first_stage:
             raise InputError(
                 "objective.weight_warmup counts from the start of the run, where "
-                "objective.schedule=two-stage trains no discriminator, found "
-                f"{recipe.weight_warmup:g} with objective.first_stage={recipe.first_stage:g}; take "
-                "more, or leave it out"
+                "objective.schedule=two-stage trains no discriminator, found {weight_warmup:g} "
+                "with objective.first_stage={first_stage:g}; take more, or leave it out",
+                weight_warmup=recipe.weight_warmup,
+                first_stage=recipe.first_stage,
             )
     if recipe.sentence_weight and recipe.forbid_original and not recipe.unchanged_fraction:
         raise InputError(
@@ -293,6 +308,7 @@ def _check_losses(config: RunConfig) -> None:
     for name in (*SAMPLES, "objective.forbid_original"):
         if config.asks_for(name):
             raise InputError(
-                "objective.discriminator_weight=0 has no loss that sees replacements, so "
-                f"{name} has no effect; leave it out"
+                "objective.discriminator_weight=0 has no loss that sees replacements, so {name} "
+                "has no effect; leave it out",
+                name=name,
             )

@@ -122,15 +122,19 @@ def _open_corpus(
     corpus, own = open_tokenized(plan.path)
     if tokenizer is not None and tokenizer_hash(tokenizer) != tokenizer_hash(own):
         raise InputError(
-            f"expected the tokenizer that {plan.path} was tokenized with, found another one "
-            "given by --tokenizer, --init, generator.init or --resume; give the texts themselves "
-            "as --corpus"
+            "expected the tokenizer that {path} was tokenized with, found another one given by "
+            "--tokenizer, --init, generator.init or --resume; give the texts themselves as "
+            "--corpus",
+            path=plan.path,
         )
     longest = corpus.facts["max_length"]
     if plan.max_length < longest:
         raise InputError(
-            f"expected --max-length of at least {longest}, at which {plan.path} was cut, "
-            f"found {plan.max_length}; give the texts themselves as --corpus"
+            "expected --max-length of at least {longest}, at which {path} was cut, found "
+            "{max_length}; give the texts themselves as --corpus",
+            longest=longest,
+            path=plan.path,
+            max_length=plan.max_length,
         )
     print(CleaningReport.from_json(corpus.facts["cleaning"]).summary())
     return corpus, own

@@ -385,9 +385,18 @@ class Trainer:
         where = f"{steps} with learning rate {rate:.2e}"
         advice = f"go on from the last checkpoint with --resume and {half}, or start again with it"
         if not math.isfinite(loss):
-            raise InputError(f"the loss is no longer finite {where}; {advice}")
+            raise InputError(
+                "the loss is no longer finite {where}; {advice}", where=where, advice=advice
+            )
         # The loss is that of the weights before the step; after it they are only as finite as this.
         if not math.isfinite(float(self.last_gradient_norm)):
-            raise InputError(f"the gradient is no longer finite {where}; {advice}")
+            raise InputError(
+                "the gradient is no longer finite {where}; {advice}", where=where, advice=advice
+            )
         if exploded := monitor.exploded():
-            raise InputError(f"the loss exploded {where}: {exploded}; {advice}")
+            raise InputError(
+                "the loss exploded {where}: {exploded}; {advice}",
+                where=where,
+                exploded=exploded,
+                advice=advice,
+            )

@@ -50,12 +50,15 @@ def new_directory(output: Path | None, corpus: Path, preset: str) -> Path:
     there = next(path for path in (directory, *directory.parents) if os.path.lexists(path))
     if not there.is_dir():
         kind = "a broken link," if there.is_symlink() and not there.exists() else "the file"
-        raise InputError(f"expected a directory for --output, found {kind} {there}")
+        raise InputError(
+            "expected a directory for --output, found {kind} {there}", kind=kind, there=there
+        )
     effective = os.access in os.supports_effective_ids
     if not os.access(there, os.W_OK | os.X_OK, effective_ids=effective):
         raise InputError(
-            f"expected an --output that can be written, found {there} closed to this user; name "
-            "another"
+            "expected an --output that can be written, found {there} closed to this user; name "
+            "another",
+            there=there,
         )
     if directory.is_dir():
         # A run that ended before its first checkpoint leaves nothing worth keeping.
@@ -68,12 +71,14 @@ def new_directory(output: Path | None, corpus: Path, preset: str) -> Path:
 def _in_use(directory: Path) -> InputError:
     if (_read_record(directory) or {}).get("status") == "finished":
         return InputError(
-            f"expected a new directory for --output, found a complete run in {directory}; name "
-            f"another, and to go on from its weights give --init {directory}"
+            "expected a new directory for --output, found a complete run in {directory}; name "
+            "another, and to go on from its weights give --init {directory}",
+            directory=directory,
         )
     return InputError(
-        f"expected a new directory for --output, found {directory} in use; "
-        "go on with --resume, or name another"
+        "expected a new directory for --output, found {directory} in use; go on with --resume, or "
+        "name another",
+        directory=directory,
     )
 
 
@@ -87,14 +92,17 @@ def hold(directory: Path, *, new: bool) -> FileLock:
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except FileNotFoundError as error:  # such as in /proc, which only looks like a folder
-        raise InputError(f"expected an --output that can be made, found {directory}") from error
+        raise InputError(
+            "expected an --output that can be made, found {directory}", directory=directory
+        ) from error
     lock = FileLock(directory / ".lock")
     try:
         lock.acquire(timeout=0)
     except Timeout as error:
         raise InputError(
-            f"expected a directory that no other run is using, found one at work in {directory}; "
-            "wait for it or name another --output"
+            "expected a directory that no other run is using, found one at work in {directory}; "
+            "wait for it or name another --output",
+            directory=directory,
         ) from error
     if new:
         if has_state(directory / "state"):
@@ -125,17 +133,19 @@ def resumed_directory(config: RunConfig) -> Resumed:
     if output is not None:
         if not has_state(output / "state"):
             raise InputError(
-                f"expected an unfinished run to resume, found no checkpoint in {output}; "
-                "run without --resume"
+                "expected an unfinished run to resume, found no checkpoint in {output}; run "
+                "without --resume",
+                output=output,
             )
         resumed = _read_resumed(output)
         if resumed.record.get("status") == "finished":
             raise InputError(
-                f"expected an unfinished run to resume, found {output} complete; "
-                f"go on from its weights with --init {output}"
+                "expected an unfinished run to resume, found {output} complete; go on from its "
+                "weights with --init {output}",
+                output=output,
             )
         if found := difference(config, resumed.plan):
-            raise InputError(f"cannot resume {output}: {found}")
+            raise InputError("cannot resume {output}: {found}", output=output, found=found)
         return resumed
     nearest, fitting = "", []
     for file in sorted(RUNS.glob("*/run.json"), key=lambda p: p.stat().st_mtime, reverse=True):
@@ -156,8 +166,10 @@ def resumed_directory(config: RunConfig) -> Resumed:
         # The one begun by the same command, as far as it goes; the newest of equals.
         return min(fitting, key=lambda one: _given_otherwise(config, one.record))
     raise InputError(
-        f"expected an unfinished run under {RUNS} of what is given to resume, found none"
-        f"{nearest}; run without --resume, or name the run with --output"
+        "expected an unfinished run under {runs} of what is given to resume, found none{nearest}; "
+        "run without --resume, or name the run with --output",
+        runs=RUNS,
+        nearest=nearest,
     )
 
 
@@ -166,14 +178,19 @@ def _read_resumed(directory: Path) -> Resumed:
     record = _read_record(directory)
     if record is None or not record.keys() >= {"version", "plan"}:
         raise InputError(
-            f"expected the record of the run in {path}, found it missing or damaged; put it back "
-            "from a copy, or start again with another --output"
+            "expected the record of the run in {path}, found it missing or damaged; put it back "
+            "from a copy, or start again with another --output",
+            path=path,
         )
     if record["version"] != VERSION:
         raise InputError(
-            f"expected version {VERSION} of {path}, found {record['version']}, by which another "
-            "version of this program began; go on with that one, or from the run's weights with "
-            f"--init {directory}"
+            "expected version {known} of {path}, found {version}, by which another version of "
+            "this program began; go on with that one, or from the run's weights with --init "
+            "{directory}",
+            known=VERSION,
+            path=path,
+            version=record["version"],
+            directory=directory,
         )
     return Resumed(directory=directory, plan=plan_from_json(record["plan"], path), record=record)
 

@@ -87,8 +87,11 @@ def fetch_hub(name: str, folder: Path, *, show_progress: bool) -> Fetched:
     there = read_fetched(folder)
     if there is not None and there.source != name:
         raise InputError(
-            f"{folder}: expected an empty folder or one of {name}, found one of {there.source}; "
-            "name another with --output"
+            "expected an empty folder or one of {name}, found one of {other}; name another with "
+            "--output",
+            place=folder,
+            name=name,
+            other=there.source,
         )
     if not show_progress:
         disable_progress_bars()
@@ -97,8 +100,9 @@ def fetch_hub(name: str, folder: Path, *, show_progress: bool) -> Fetched:
         names = [file.rfilename for file in info.siblings or [] if is_data(file.rfilename)]
         if not names:
             raise InputError(
-                f"{name}: expected files of data (.parquet, .csv, .tsv, .jsonl, .txt), found none; "
-                "data sets that only a script can build are not fetched"
+                "expected files of data (.parquet, .csv, .tsv, .jsonl, .txt), found none; data "
+                "sets that only a script can build are not fetched",
+                place=name,
             )
         snapshot_download(
             repository,
@@ -110,8 +114,10 @@ def fetch_hub(name: str, folder: Path, *, show_progress: bool) -> Fetched:
     except _HUB_ERRORS as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise InputError(
-            f"{name}: expected a data set of the Hugging Face Hub, could not get it ({reason}); "
-            "check the id, the network and, if access is restricted, HF_TOKEN"
+            "expected a data set of the Hugging Face Hub, could not get it ({reason}); check the "
+            "id, the network and, if access is restricted, HF_TOKEN",
+            place=name,
+            reason=reason,
         ) from error
     return _verified(name, folder, info, set(names))
 
@@ -138,8 +144,14 @@ def _verified(name: str, folder: Path, info: DatasetInfo, names: set[str]) -> Fe
         if sha256 != expected or file.size not in (None, size):
             path.unlink()
             raise InputError(
-                f"{name}: expected {file.rfilename} of {file.size:,} bytes and SHA-256 {expected}, "
-                f"found {size:,} bytes and {sha256}; it is deleted, run the command again"
+                "expected {file} of {expected_size:,} bytes and SHA-256 {expected}, found "
+                "{size:,} bytes and {sha256}; it is deleted, run the command again",
+                place=name,
+                file=file.rfilename,
+                expected_size=file.size,
+                expected=expected,
+                size=size,
+                sha256=sha256,
             )
         url = f"https://huggingface.co/datasets/{info.id}/resolve/{info.sha}/{file.rfilename}"
         fetched.files[file.rfilename] = FetchedFile(url=url, sha256=sha256, size=size)
