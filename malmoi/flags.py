@@ -14,7 +14,7 @@ import tyro
 
 from malmoi.errors import InputError
 from malmoi.flag_errors import one_line
-from malmoi.settings import Range, attribute_docs
+from malmoi.settings import Range, attribute_docs, check_ranges
 
 Settings = TypeVar("Settings")
 # What is in no group of its own is for those who know why they want it.
@@ -37,7 +37,8 @@ def parse_flags(
 
     Raises:
         SystemExit: 0 after `--help`.
-        InputError: a flag is unknown, mistyped, missing or malformed, or a key is given as a flag.
+        InputError: a flag is unknown, mistyped, missing, malformed or out of its `Range`, or a key
+            is given as a flag.
     """
     given = sys.argv[1:] if arguments is None else arguments
     _refuse_keys(settings_class, given)
@@ -59,7 +60,9 @@ def parse_flags(
             values |= {inner.name: getattr(value, inner.name) for inner in fields(value)}
         else:
             values[item.name] = value
-    return settings_class(**values)
+    settings = settings_class(**values)
+    check_ranges(settings)
+    return settings
 
 
 def _refuse_keys(settings_class: type, arguments: Sequence[str]) -> None:

@@ -11,6 +11,7 @@ import tyro
 from malmoi.errors import InputError
 from malmoi.files import sync_tree
 from malmoi.progress import shown_progress
+from malmoi.settings import Range
 from malmoi.text.cleaning.cleaner import CLEANER_VERSION, CleaningSettings
 from malmoi.text.cleaning.spacing import Analysis
 from malmoi.text.corpus.clean_corpus import CleaningMeans, build_clean_corpus, sources_hash
@@ -51,7 +52,7 @@ class CleanSettings:
     this folder."""
     reading: Annotated[ReadOptions, tyro.conf.arg(name="")] = field(default_factory=ReadOptions)
     """How the files are read."""
-    workers: int = field(default_factory=available_cores)
+    workers: Annotated[int, Range(1)] = field(default_factory=available_cores)
     """Processes that clean. The output does not depend on it."""
     engine: Engine = "local"
     """Where to clean: in processes of this machine, or on the Ray cluster that RAY_ADDRESS names
@@ -104,10 +105,6 @@ def _check(settings: CleanSettings) -> NearDuplicates | None:
         raise InputError(
             "expected a new directory for --output, found {output}; delete it or name another",
             output=settings.output,
-        )
-    if settings.workers < 1:
-        raise InputError(
-            "expected --workers of at least 1, found {workers}", workers=settings.workers
         )
     if settings.rejects is not None:
         check_rejects(settings.rejects, settings.output)

@@ -11,6 +11,7 @@ import tyro
 from malmoi.errors import InputError
 from malmoi.inference.engine import EngineChoice
 from malmoi.model_folders import check_classifier
+from malmoi.settings import Range
 from malmoi.text.reading.options import ReadOptions
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class PredictSettings:
     engine: EngineChoice = "auto"
     """What computes; auto is the fastest that agrees with torch-fp32, measured once a model and
     machine."""
-    workers: int | None = None
+    workers: Annotated[int | None, Range(1)] = None
     """Processes; by default one, which uses all cores. More pay off on many cores, where reading
     and cleaning keep one busy. With --cluster: cores at most; by default all of it."""
     cluster: Literal["ray"] | None = None
@@ -89,10 +90,6 @@ def _check(settings: PredictSettings) -> None:
             "expected --output - for standard input, found {output}; redirect standard output to "
             "it",
             output=settings.output,
-        )
-    if settings.workers is not None and settings.workers < 1:
-        raise InputError(
-            "expected --workers of at least 1, found {workers}", workers=settings.workers
         )
     if settings.address is not None and settings.cluster is None:
         raise InputError(

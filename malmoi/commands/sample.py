@@ -13,7 +13,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from malmoi.command_line import is_terminal
-from malmoi.errors import InputError
+from malmoi.settings import Range
 from malmoi.text.cleaning.cleaner import clean_text, reason_to_drop
 from malmoi.text.corpus.sample import draw
 from malmoi.text.reading.notes import ReadingNotes
@@ -33,7 +33,7 @@ class SampleSettings:
 
     path: tyro.conf.Positional[Path]
     """File or folder of texts."""
-    size: int = 10
+    size: Annotated[int, Range(1)] = 10
     """Texts to show."""
     seed: int = 0
     """Another seed draws other texts."""
@@ -62,8 +62,6 @@ class BeforeAfter:
 
 def main(settings: SampleSettings) -> None:
     """Draw, clean and print."""
-    if settings.size < 1:
-        raise InputError("expected --size of at least 1, found {size}", size=settings.size)
     records: Iterable[Record] = iter_records(
         settings.path,
         options=settings.reading,

@@ -11,6 +11,7 @@ import tyro
 from malmoi.errors import InputError
 from malmoi.inference.engine import EngineChoice
 from malmoi.model_folders import check_classifier
+from malmoi.settings import Range
 
 ABOUT = (
     "Answer HTTP requests with a classifier: POST /v1/predict with texts, GET /docs for the rest. "
@@ -22,6 +23,7 @@ TOKEN_VARIABLE = "MALMOI_TOKEN"
 _SHORTEST_TOKEN = 16
 _PACKAGES = ("fastapi", "uvicorn", "prometheus_client")
 _MEBIBYTE = 2**20
+_ABOVE_0 = Range(0, open="least")
 
 
 @dataclass(kw_only=True)
@@ -37,22 +39,22 @@ class ServeSettings:
     engine: EngineChoice = "auto"
     """What computes; auto is the fastest that agrees with torch-fp32, measured once a model and
     machine."""
-    threads: int | None = None
+    threads: Annotated[int | None, _ABOVE_0] = None
     """Threads of an ONNX engine; by default as many as there are cores."""
     token_file: Path | None = None
     """File with a token that clients must give (Authorization: Bearer TOKEN); by default that of
     the variable MALMOI_TOKEN, if it is set."""
-    max_body_mebibytes: float = 4.0
+    max_body_mebibytes: Annotated[float, _ABOVE_0] = 4.0
     """Most MiB of a request."""
-    max_texts: int = 1000
+    max_texts: Annotated[int, _ABOVE_0] = 1000
     """Most texts of a request."""
-    max_characters: int = 20_000
+    max_characters: Annotated[int, _ABOVE_0] = 20_000
     """Most characters of a text."""
-    max_waiting: int = 128
+    max_waiting: Annotated[int, _ABOVE_0] = 128
     """Most requests that wait; further ones are answered 503."""
-    body_seconds: float = 10.0
+    body_seconds: Annotated[float, _ABOVE_0] = 10.0
     """Until a request must have come."""
-    answer_seconds: float = 60.0
+    answer_seconds: Annotated[float, _ABOVE_0] = 60.0
     """Until it must be answered."""
 
 
@@ -101,17 +103,6 @@ def _check(settings: ServeSettings) -> None:
             "malmoi serve needs {absent}: pip install -c constraints.txt -e .",
             absent=", ".join(absent),
         )
-    for flag, value in (
-        ("--threads", 1 if settings.threads is None else settings.threads),
-        ("--max-body-mebibytes", settings.max_body_mebibytes),
-        ("--max-texts", settings.max_texts),
-        ("--max-characters", settings.max_characters),
-        ("--max-waiting", settings.max_waiting),
-        ("--body-seconds", settings.body_seconds),
-        ("--answer-seconds", settings.answer_seconds),
-    ):
-        if not 0 < value < float("inf"):
-            raise InputError("expected {flag} above 0, found {value:g}", flag=flag, value=value)
     check_classifier(settings.model)
 
 

@@ -12,6 +12,7 @@ from rich.progress import track
 
 from malmoi.command_line import is_terminal
 from malmoi.errors import InputError
+from malmoi.settings import Range
 from malmoi.text.corpus.clean_report import report_path
 from malmoi.text.corpus.counting import CorpusCounts
 from malmoi.text.corpus.sample import draw
@@ -45,7 +46,7 @@ class StatsSettings:
     """How the files are read."""
     label_column: str | None = None
     """Column that holds the label; found by its usual name when not given."""
-    keywords: int = 0
+    keywords: Annotated[int, Range(0)] = 0
     """Show this many of the nouns, verbs and adjectives that stand in most texts, by Kiwi, of at
     most 20,000 texts drawn at random (the first 10,000 characters of each)."""
     json: bool = False
@@ -54,10 +55,6 @@ class StatsSettings:
 
 def main(settings: StatsSettings) -> None:
     """Count and print."""
-    if settings.keywords < 0:
-        raise InputError(
-            "expected --keywords of at least 0, found {keywords}", keywords=settings.keywords
-        )
     records: Iterable[Record] = iter_records(
         settings.path,
         label_column=settings.label_column,

@@ -283,7 +283,7 @@ def plan(config: KfoldConfig, found: Found) -> KfoldPlan:
         compared=ComparisonPlan(
             baselines=flags.baselines,
             chat_model=keys.llm.model,
-            learning_curve=flags.learning_curve,
+            learning_curve=keys.measuring.learning_curve,
         ),
         execution=KfoldExecution(device=found.device, jobs=jobs),
     )

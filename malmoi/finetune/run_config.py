@@ -27,7 +27,7 @@ from malmoi.settings import (
 )
 from malmoi.text.reading.options import ReadOptions
 
-_COMPARISONS = ("baselines", "learning_curve")
+_COMPARISONS = ("baselines", "measuring.learning_curve=True")
 _KEYS = keys_of(KfoldRecipe)
 # What was set by hand and changes nothing; recipes may say more than is used.
 CHOICES = (

@@ -146,11 +146,13 @@ class LinearKeys:
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuringKeys:
-    """How the folds are made, besides `--folds` and `--group-near-duplicates`."""
+    """What is measured, besides `--folds`, `--group-near-duplicates` and `--baselines`."""
 
     near_duplicate_threshold: Annotated[float, Range(0.7, 1)] = 0.8
     """With --group-near-duplicates: similarity (Jaccard) from which texts are near duplicates (Lee
     et al. 2022, "Deduplicating Training Data Makes Language Models Better")."""
+    learning_curve: bool = False
+    """Train the first fold on an eighth, a quarter and a half of its texts too (--task single)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -261,7 +263,7 @@ class KfoldSettings:
             "recipe",
             "set",
         ),
-        "measuring": ("folds", "seeds", "group_near_duplicates", "baselines", "learning_curve"),
+        "measuring": ("folds", "seeds", "group_near_duplicates", "baselines"),
         "run": ("output", "jobs", "device", "seed"),
     }
     """See `malmoi.flags.parse_flags`."""
@@ -308,8 +310,6 @@ class KfoldSettings:
     baselines: bool = False
     """Measure simpler classifiers, the same encoder from random weights and, with --recipe llm, a
     chat model in the same folds (--task single)."""
-    learning_curve: bool = False
-    """Train the first fold on an eighth, a quarter and a half of its texts too (--task single)."""
     output: Path | None = None
     """Folder for the run; by default runs/finetune/ with the data's name and the time."""
     jobs: Annotated[int | None, Range(1)] = None

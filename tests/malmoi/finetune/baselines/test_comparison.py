@@ -39,7 +39,8 @@ def test_baselines_curve_and_page_of_a_run(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    main(settings(encoder, write_csv(separable()), baselines=True, learning_curve=True))
+    keys = ("measuring.learning_curve=true",)
+    main(settings(encoder, write_csv(separable()), baselines=True, set=keys))
     shown = capsys.readouterr().out
     (model,) = find_classifiers()
     run = model.parent
