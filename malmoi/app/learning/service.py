@@ -159,7 +159,7 @@ def is_on() -> bool:
 def after_labels(open_project: OpenProject, labels: int = 1) -> None:
     """Say that so many labels were just saved; nothing is read, and it returns at once."""
     if is_on():
-        _SERVICE.count(_url(open_project), open_project.access.project_id, labels)
+        _SERVICE.count(_url(open_project.access), open_project.access.project_id, labels)
 
 
 def learn_now(open_project: OpenProject) -> None:
@@ -175,23 +175,13 @@ def learn_now(open_project: OpenProject) -> None:
         )
     with open_project.access.reading():
         pass
-    _SERVICE.ask(_url(open_project), open_project.access.project_id, "learn", forced=True)
-
-
-def find_alike(access: ProjectAccess) -> None:
-    """Ask for the groups of texts that are nearly the same, as after an import.
-
-    Raises:
-        AccessError: the person is no admin.
-    """
-    with access.reading("admin"):
-        pass
-    if is_on():
-        _SERVICE.ask(_url_of(access), access.project_id, "alike")
+    _SERVICE.ask(_url(open_project.access), open_project.access.project_id, "learn", forced=True)
 
 
 def after_import(access: ProjectAccess) -> None:
-    """Ask for a round after an import: labels may have come with it, or a chosen model suggests.
+    """Ask for a round, and then for the groups of texts that are nearly the same.
+
+    Labels may have come with an import, and where a chosen model suggests, somebody waits for it.
 
     Raises:
         AccessError: the person is no admin.
@@ -199,17 +189,14 @@ def after_import(access: ProjectAccess) -> None:
     with access.reading("admin"):
         pass
     if is_on():
-        _SERVICE.ask(_url_of(access), access.project_id, "learn")
+        for kind in ("learn", "alike"):
+            _SERVICE.ask(_url(access), access.project_id, kind)
 
 
 def state(open_project: OpenProject) -> Job:
     """What is being done for a project now, or was done last on this server."""
-    return _SERVICE.state(_url(open_project), open_project.access.project_id)
+    return _SERVICE.state(_url(open_project.access), open_project.access.project_id)
 
 
-def _url(open_project: OpenProject) -> str:
-    return _url_of(open_project.access)
-
-
-def _url_of(access: ProjectAccess) -> str:
+def _url(access: ProjectAccess) -> str:
     return access.engine.url.render_as_string(hide_password=False)

@@ -8,7 +8,7 @@ import streamlit as st
 from malmoi.app.job_bar import draw_job
 from malmoi.app.jobs import Job, Key, import_key, jobs
 from malmoi.app.language import say
-from malmoi.app.learning import after_import, find_alike
+from malmoi.app.learning import after_import
 from malmoi.app.left_out import draw_left_out, explain_file, offer_left_out
 from malmoi.app.projects.counts import count_again
 from malmoi.app.projects.opening import Destination, open_project
@@ -80,8 +80,7 @@ def start_import(access: ProjectAccess, order: ImportOrder) -> Job:
     def work(job: Job) -> ImportOutcome:
         outcome = _import(access, order, job)
         if outcome.new_texts or outcome.labels:
-            after_import(access)  # first: somebody waits for it
-            find_alike(access)
+            after_import(access)
         return outcome
 
     return jobs().start(
