@@ -125,17 +125,19 @@ def cut_parts(
         source = replace(given, path=given.path.resolve())
         found, columns, rows = _look_at(source, options, pair_column, notes)
         schema = _joined(schema, found, source)
-        if rows:
-            files.append(RowRange(source=source, columns=columns, first=0, rows=rows))
-    if not files:
+        files.append(RowRange(source=source, columns=columns, first=0, rows=rows))
+    if not any(file.rows for file in files):
         raise InputError("expected Parquet files with rows, found none; add texts")
     if len(sources) > 1 and SOURCE not in schema.names:
         schema = schema.insert(0, pa.field(SOURCE, pa.string()))
     notes.finished()
-    size = _rows_in_part(sum(file.rows for file in files))
-    cut = list(_cut(files, size))
-    names = (f"part-{number:05d}.parquet" for number in range(len(cut)))
-    parts = (Part(name=name, ranges=tuple(ranges)) for name, ranges in zip(names, cut, strict=True))
+    rows = sum(file.rows for file in files)
+    # Whole units, as many as keep the number of parts within bounds.
+    size = min(-(-rows // (ROWS_IN_UNIT * _WANTED_PARTS)) * ROWS_IN_UNIT, _MOST_ROWS)
+    parts = (
+        Part(name=f"part-{number:05d}.parquet", ranges=tuple(_between(files, first, first + size)))
+        for number, first in enumerate(range(0, rows, size))
+    )
     return Cut(schema=schema, parts=tuple(parts))
 
 
@@ -197,27 +199,14 @@ def _joined(before: pa.Schema, found: pa.Schema, source: Source) -> pa.Schema:
         ) from error
 
 
-def _rows_in_part(rows: int) -> int:
-    """Whole units, as many as keep the number of parts within bounds."""
-    units = -(-rows // (ROWS_IN_UNIT * _WANTED_PARTS))
-    return min(units * ROWS_IN_UNIT, _MOST_ROWS)
-
-
-def _cut(files: Sequence[RowRange], size: int) -> Iterator[list[RowRange]]:
-    """The rows of all files by `size`; the last ones are what is left."""
-    ranges: list[RowRange] = []
-    wanted = size
+def _between(files: Sequence[RowRange], begin: int, end: int) -> Iterator[RowRange]:
+    """What lies between two of the rows of all files, counted from 0."""
+    start = 0
     for file in files:
-        first = 0
-        while first < file.rows:
-            rows = min(wanted, file.rows - first)
-            ranges.append(replace(file, first=first, rows=rows))
-            first, wanted = first + rows, wanted - rows
-            if not wanted:
-                yield ranges
-                ranges, wanted = [], size
-    if ranges:
-        yield ranges
+        first, stop = max(begin - start, 0), min(end - start, file.rows)
+        if first < stop:
+            yield replace(file, first=first, rows=stop - first)
+        start += file.rows
 
 
 def rows_of_part(part: Part, schema: pa.Schema, *, skip_bad_rows: bool) -> Iterator[PartRow]:
