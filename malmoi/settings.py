@@ -61,12 +61,17 @@ class Range:
         return above and below and math.isfinite(value)
 
     def __str__(self) -> str:
-        low, high = f"{self.least:g}", f"{self.most:g}"
+        low, high = _plain(self.least), _plain(self.most)
         if self.open == "least":
             return f"above {low}" + (f" and at most {high}" if self.most < math.inf else "")
         if self.most == math.inf:
             return f"of at least {low}"
         return f"from {low} to {'below ' * (self.open == 'most')}{high}"
+
+
+def _plain(number: float) -> str:
+    """A number as people write it: 4294967295, 0.5, 1e-09."""
+    return f"{number:.0f}" if abs(number) < 1e12 and number == round(number) else f"{number:g}"
 
 
 class Off(tuple[Any, ...]):
@@ -172,10 +177,10 @@ def check_ranges(settings: Any, section: str = "") -> None:
             check_ranges(value, setting.name)
         if setting.range and value is not None and not setting.range.holds(value):
             raise InputError(
-                "expected {name} {range}, found {value:g}",
+                "expected {name} {range}, found {value}",
                 name=shown(name),
                 range=setting.range,
-                value=value,
+                value=_plain(value),
             )
 
 
