@@ -105,10 +105,10 @@ def _parse_and_run(
     except InputError as error:
         if (schema := getattr(settings_class, "SCHEMA", None)) is None:
             raise
-        from malmoi.settings import spell_flags_as_keys
+        from malmoi.settings import flag_as_key
 
-        error.args = (spell_flags_as_keys(str(error), schema, flag_names(settings_class)),)
-        raise
+        flags = flag_names(settings_class)
+        raise error.spelled(lambda flag: flag_as_key(flag, schema, flags)) from error
 
 
 def spare_the_collector() -> None:

@@ -1,9 +1,12 @@
 """What every room raises for input it cannot use."""
 
-from copy import copy
-from typing import Self
+from __future__ import annotations
 
-from malmoi.messages import Phrase
+from collections.abc import Callable, Mapping
+from copy import copy
+from typing import Any, Self
+
+from malmoi.messages import Flag, Phrase
 
 
 class InputError(ValueError):
@@ -36,10 +39,33 @@ class InputError(ValueError):
         placed.args = (placed.in_language("en"),)
         return placed
 
+    def spelled(self, spell: Callable[[Flag], str]) -> Self:
+        """The same error, by a command that has other words for its flags."""
+        changed = copy(self)
+        changed.reason = self.reason.spelled(spell)
+        changed.args = (changed.in_language("en"),)
+        return changed
+
+    def as_json(self) -> dict[str, Any]:
+        """What `of_json` makes the same error of, in another process."""
+        facts = {name: _plain(fact) for name, fact in self.reason.facts.items()}
+        return {"sentence": self.reason.sentence, "place": self.place, "facts": facts}
+
+    @staticmethod
+    def of_json(told: Mapping[str, Any]) -> InputError:
+        """The error that was written by `as_json`."""
+        return InputError(told["sentence"], place=told["place"], **told["facts"])
+
     def in_language(self, language: str) -> str:
         """The line in another language; see `Phrase.in_language`."""
         reason = self.reason.in_language(language)
         return f"{self.place}: {reason}" if self.place else reason
+
+
+def _plain(fact: object) -> Any:
+    if isinstance(fact, list | tuple):
+        return list(map(_plain, fact))
+    return fact if isinstance(fact, int | float) else str(fact)
 
 
 class UnfinishedError(InputError):

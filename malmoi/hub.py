@@ -12,7 +12,7 @@ from huggingface_hub.errors import (
 
 from malmoi.command_line import is_full_disk
 from malmoi.errors import InputError
-from malmoi.messages import Phrase
+from malmoi.messages import Flag, Phrase
 from malmoi.model_folders import (
     INDEX,
     LINEAR_WEIGHTS,
@@ -108,10 +108,11 @@ def _without_safetensors(name: str, revision: str | None, flag: str, directory: 
     if branch is not None:
         return Phrase(
             "expected {weights} in {name} on the Hugging Face Hub, found none on this branch; the "
-            "branch {branch} has it: add --revision {branch}",
+            "branch {branch} has it: add {flag}",
             weights=WEIGHTS,
             name=name,
             branch=branch,
+            flag=Flag("--revision", branch),
         )
     if PICKLED in found:
         line = conversion(name, discriminator_folder(directory), flag, revision)

@@ -12,7 +12,6 @@ import difflib
 import inspect
 import json
 import math
-import re
 import textwrap
 import tomllib
 import types
@@ -33,7 +32,7 @@ from typing import (
 )
 
 from malmoi.errors import InputError
-from malmoi.messages import Phrase
+from malmoi.messages import Flag, Phrase
 
 Precision = Literal["auto", "bf16", "fp32"]
 Flags = TypeVar("Flags")
@@ -42,8 +41,6 @@ Schema = TypeVar("Schema")
 EXTENDS = "extends"
 # How a value that may be left open is left open in TOML, which has no null.
 OPEN = ("none", "auto")
-# A flag inside a message, and its value where it is clear that one follows.
-_FLAG = re.compile(r"(--[a-z][\w-]*(?:\.[\w-]+)*)(?:[ =]([^\s:;,()]+)(?=$|: ))?")
 
 
 @dataclass(frozen=True)
@@ -457,25 +454,19 @@ def keys_by_flag(schema: type, others: Mapping[str, str]) -> dict[str, str]:
     return alone | {key.replace(".", "_"): key for key in keys} | dict(others)
 
 
-def spell_flags_as_keys(message: str, schema: type, flags: Collection[str]) -> str:
-    """A message that advises flags, with `--set section.key` for what is a key here.
+def flag_as_key(flag: Flag, schema: type, flags: Collection[str]) -> str:
+    """What a command calls a flag that others have, too: `--set section.key=value` for a key.
 
     Args:
-        message: one that several commands share.
+        flag: that an error advises.
         schema: see the module.
-        flags: those of the command; they stay as they are.
+        flags: those of the command, which are called so.
     """
-    keys = keys_by_flag(schema, {})
-
-    def spell(found: re.Match[str]) -> str:
-        key = keys.get(found[1].removeprefix("--").replace("-", "_"))
-        if key is None or found[1] in flags:
-            return found[0]
-        return (
-            f"--set {key}={found[2] or ('true' if keys_of(schema)[key].default is False else '…')}"
-        )
-
-    return _FLAG.sub(spell, message)
+    key = keys_by_flag(schema, {}).get(flag.name.removeprefix("--").replace("-", "_"))
+    if key is None or flag.name in flags:
+        return flag
+    value = "true" if keys_of(schema)[key].default is False else "…"
+    return f"--set {key}={flag.value or value}"
 
 
 def _typed(value: Any, kind: Any, place: str, open_words: Sequence[str] = OPEN) -> Any:

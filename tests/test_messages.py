@@ -1,9 +1,11 @@
 """Every sentence of the code has its Korean one, with the same facts; no other is kept."""
 
+import ast
 from string import Formatter
 
 from malmoi.messages import Phrase
-from tests.messages import catalogue, sentences
+from tests.messages import CALLS, ERRORS, catalogue, sentences
+from tests.test_house import PRODUCT, name_of
 
 
 def facts_of(sentence: str) -> set[str]:
@@ -36,6 +38,21 @@ def test_a_sentence_is_given_its_facts() -> None:
         f"{one.path}:{one.line}"
         for one in sentences()
         if one.facts and facts_of(one.text) != one.facts
+    ]
+    assert wrong == []
+
+
+def test_an_error_is_a_sentence_with_facts_and_no_text_of_the_moment() -> None:
+    wrong = [
+        f"{name_of(path)}:{node.lineno}"
+        for path in PRODUCT
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in {*ERRORS, *CALLS}
+        and node.args
+        and any(isinstance(part, ast.JoinedStr) for part in ast.walk(node.args[0]))
+        and (node.func.id != "say" or "malmoi/app" in str(path))
     ]
     assert wrong == []
 

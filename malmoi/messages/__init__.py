@@ -5,7 +5,9 @@ are named, so that another language may order them as it likes. `ko.po` has the 
 `make messages` adds what is new in the code and drops what is gone.
 """
 
-from collections.abc import Mapping
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.resources import files
 from string import Formatter
@@ -45,6 +47,29 @@ class Phrase(str):
         facts = {name: _said(fact, language) for name, fact in self.facts.items()}
         return _fill(_catalogue(language).get(self.sentence, self.sentence), facts)
 
+    def spelled(self, spell: Callable[[Flag], str]) -> Phrase:
+        """The same for a command that has other words for its flags, also those in its parts."""
+        facts = {name: _spelled(fact, spell) for name, fact in self.facts.items()}
+        return Phrase(self.sentence, **facts)
+
+
+class Flag(str):
+    """A flag that several commands advise, as a fact: one of them may have a key in its place.
+
+    Args:
+        name: such as `--delimiter`.
+        value: what is advised to stand behind it; "" where nothing is.
+    """
+
+    name: str
+    value: str
+
+    def __new__(cls, name: str, value: str = "") -> Self:
+        """As most commands write it."""
+        made = super().__new__(cls, f"{name} {value}" if value else name)
+        made.name, made.value = name, value
+        return made
+
 
 def _fill(sentence: str, facts: Mapping[str, object]) -> str:
     return _FORMATTER.vformat(sentence, (), facts) if facts else sentence
@@ -58,6 +83,14 @@ def _said(fact: Any, language: str) -> Any:
     if isinstance(fact, list | tuple):
         return [_said(one, language) for one in fact]
     return fact.in_language(language) if hasattr(fact, "in_language") else fact
+
+
+def _spelled(fact: Any, spell: Callable[[Flag], str]) -> Any:
+    if isinstance(fact, list | tuple):
+        return [_spelled(one, spell) for one in fact]
+    if isinstance(fact, Flag):
+        return spell(fact)
+    return fact.spelled(spell) if hasattr(fact, "spelled") else fact
 
 
 class _Formatter(Formatter):

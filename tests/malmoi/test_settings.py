@@ -9,14 +9,15 @@ from typing import Any, Literal
 import pytest
 
 from malmoi.errors import InputError
+from malmoi.messages import Flag, Phrase
 from malmoi.settings import (
+    flag_as_key,
     keys_by_flag,
     keys_of,
     read_assignments,
     read_given,
     read_recipe,
     read_sections,
-    spell_flags_as_keys,
 )
 
 
@@ -159,12 +160,15 @@ def test_damaged_sections_are_named() -> None:
         read_sections(Schema, [], "it")
 
 
-def test_a_message_of_other_commands_names_keys() -> None:
-    for message, expected in (
-        ("give it as --first", "give it as --set heat.first=…"),
-        ("read it by --kind gumbel", "read it by --set heat.kind=gumbel"),
-        ("cannot get it --start main: gone", "cannot get it --set size.start=main: gone"),
-        ("(--shared leaves it out)", "(--set size.shared=true leaves it out)"),
-        ("give --layers or --set heat.first=1", "give --layers or --set heat.first=1"),
+def test_an_error_of_several_commands_names_the_keys_of_one() -> None:
+    for flag, expected in (
+        (Flag("--first"), "--set heat.first=…"),
+        (Flag("--kind", "gumbel"), "--set heat.kind=gumbel"),
+        (Flag("--shared"), "--set size.shared=true"),
+        (Flag("--layers"), "--layers"),
+        (Flag("--head", "6379"), "--head 6379"),
     ):
-        assert spell_flags_as_keys(message, Schema, {"--layers", "--set"}) == expected
+        error = InputError("{why}", place="a.csv", why=Phrase("({flag} does)", flag=flag))
+        assert str(error) == f"a.csv: ({flag} does)"
+        spelled = error.spelled(lambda one: flag_as_key(one, Schema, {"--layers", "--set"}))
+        assert str(spelled) == f"a.csv: ({expected} does)"

@@ -132,7 +132,8 @@ def _tell_what_is_wrong(result: dict[str, Any]) -> None:
     }[problem["kind"]]
     st.warning(f"{why} {without}", icon=":material/warning:")
     if problem["detail"]:
-        st.code(for_visitors(problem["detail"]), language=None, wrap_lines=True)
+        error = InputError.of_json(problem["detail"])
+        st.code(for_visitors(error), language=None, wrap_lines=True)
 
 
 def _draw_points(versions: list[ScoreVersion]) -> None:

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -36,12 +36,12 @@ class ModelProblem:
     Attributes:
         kind: it is not there any more; it cannot be read; it has too few labels of the project.
         model: its name.
-        detail: of one that cannot be read, in one line.
+        detail: of one that cannot be read: an error, by `InputError.as_json`.
     """
 
     kind: Literal["gone", "broken", "labels"]
     model: str
-    detail: str = ""
+    detail: dict[str, Any] | None = None
 
 
 @dataclass(kw_only=True)
@@ -115,7 +115,8 @@ class ProjectModels:
         try:
             loaded = self._load(path)
         except (InputError, OSError) as error:
-            return ModelProblem(kind="broken", model=name, detail=str(error))
+            known = error if isinstance(error, InputError) else InputError("{error}", error=error)
+            return ModelProblem(kind="broken", model=name, detail=known.as_json())
         labels = in_common(project.label_names, loaded.classifier.labels)
         if len(labels) < FEWEST_IN_COMMON:
             return ModelProblem(kind="labels", model=name)

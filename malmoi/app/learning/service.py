@@ -116,7 +116,7 @@ class LearningService:
             if line:
                 reply: dict[str, Any] = json.loads(line)
                 if "error" in reply:
-                    raise InputError(reply["error"])
+                    raise InputError.of_json(reply["error"])
                 found: dict[str, Any] = reply["result"]
                 return found
             ended = process.wait()

@@ -5,7 +5,7 @@ processor stops no click of the app then; and this process cannot outlive the se
 with its input. It also ends when nothing is asked of it for a while, and is started again.
 
     {"job": "learn", "url": "sqlite:///runs/labels.db", "project": 1, "forced": false}
-    {"result": {...}} or {"error": "one line"}
+    {"result": {...}} or {"error": {...}}
 """
 
 from __future__ import annotations
@@ -60,10 +60,11 @@ def _reply(
     try:
         reply = {"result": answer(request)}
     except InputError as error:
-        reply = {"error": str(error)}
+        reply = {"error": error.as_json()}
     except Exception as error:
         sys.excepthook(*sys.exc_info())
-        reply = {"error": f"{type(error).__name__}: {error}"}
+        unexpected = InputError("{kind}: {error}", kind=type(error).__name__, error=error)
+        reply = {"error": unexpected.as_json()}
     replies.write(f"{json.dumps(reply, ensure_ascii=False)}\n")
     replies.flush()
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from malmoi.errors import InputError
-from malmoi.messages import Phrase
+from malmoi.messages import Flag, Phrase
 
 _SHOWN = 5
 
@@ -52,7 +52,8 @@ class BadRows:
         rows = self.count if not self.skip else 0
         told = [*self.files[:_SHOWN], *(self.first[:_SHOWN] if rows else [])]
         total = len(self.files) + rows
-        advice = " (--skip-bad-rows leaves such rows out)" if rows else ""
+        skip = Flag("--skip-bad-rows")
+        advice = Phrase(" ({skip} leaves such rows out)", skip=skip) if rows else ""
         if total == 1:
             raise InputError(
                 "{told}{advice}", place=told[0].place, told=told[0].reason, advice=advice

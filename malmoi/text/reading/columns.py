@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from malmoi.errors import InputError
-from malmoi.messages import Phrase
+from malmoi.messages import Flag, Phrase
 from malmoi.text.characters import visible_in_nfc
 from malmoi.text.reading.layouts import LabelNames
 
@@ -472,7 +472,10 @@ _KIND_NAMES = {"text": Phrase("text"), "pair": Phrase("second text"), "label": P
 def _missing(where: str, columns: Sequence[str], kind: str, expected: str) -> InputError:
     twins = [name for name, count in Counter(columns).items() if count > 1]
     flag = _flag(kind)
-    number = f"--no-header and its number as {flag}" if not twins else "its number"
+    number = Phrase("its number")
+    if not twins:
+        no_header = Flag("--no-header")
+        number = Phrase("{no_header} and its number as {flag}", no_header=no_header, flag=flag)
     return InputError(
         "no {kind} column: expected {expected}, found the columns {columns}; name the right one "
         "with {flag} (the first row must be the header; where it is not, give {number})",

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, islice
 
 from malmoi.errors import InputError
+from malmoi.messages import Flag
 from malmoi.text.reading.bad_rows import BadRows, EmptySourceError
 from malmoi.text.reading.columns import SAMPLE_ROWS, HeaderAgain, MovedRows
 from malmoi.text.reading.decoding import TextFile
@@ -105,10 +106,11 @@ def _first_row(
     if first is None and bad.count > before:
         raise InputError(
             "expected rows parted by {delimiter}s, found none that can be read ({error}); name "
-            "what parts the columns by --delimiter",
+            "what parts the columns by {flag}",
             place=source.shown,
             delimiter=notes.delimiter,
             error=bad.first[-1],
+            flag=Flag("--delimiter"),
         )
     if first is None:
         raise EmptySourceError("the file is empty; expected a header and rows", place=source.shown)

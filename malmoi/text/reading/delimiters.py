@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from malmoi.errors import InputError
+from malmoi.messages import Flag
 from malmoi.text.reading.columns import has_text_column, shown_columns
 
 SAMPLE_LINES = 200
@@ -56,7 +57,8 @@ def named_delimiter(name: str) -> str:
     character = NAMES.get(name.casefold(), name.replace("\\t", "\t"))
     if len(character) != 1 or character in '"\r\n':
         raise InputError(
-            "expected --delimiter {names}, {no_delimiter} or one character, found {name!r}",
+            "expected {flag} {names}, {no_delimiter} or one character, found {name!r}",
+            flag=Flag("--delimiter"),
             names=", ".join(NAMES),
             no_delimiter=NO_DELIMITER,
             name=name,
@@ -148,12 +150,13 @@ def headerless_shape(
         raise InputError(
             "expected one text a line or a table with a known text column, found {width} columns "
             "parted by {delimiter}s: {columns}; name the column of the texts (--text-column NAME, "
-            "or its number with --no-header), or read whole lines by --delimiter {no_delimiter}",
+            "or its number with {no_header}), or read whole lines by {whole_lines}",
             place=where,
             width=width,
             delimiter=shown_delimiter(delimiter),
             columns=shown_columns(rows[0]),
-            no_delimiter=NO_DELIMITER,
+            no_header=Flag("--no-header"),
+            whole_lines=Flag("--delimiter", NO_DELIMITER),
         )
     others = [n for n in filled if n != texts[0]]
     label = others[0] if len(others) == 1 else labels[0] if len(labels) == 1 else None

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import BinaryIO
 
 from malmoi.errors import InputError
+from malmoi.messages import Flag
 from malmoi.text.reading.bad_rows import BadRows, EmptySourceError
 from malmoi.text.reading.columns import (
     SAMPLE_ROWS,
@@ -84,10 +85,11 @@ def _heads(book: Book, source: Source, sheet: str | None, no_header: bool) -> li
     titles = [one.title for one in book.sheets]
     if sheet is not None and sheet not in titles:
         raise InputError(
-            "expected a sheet {sheet!r}, found {titles}; give the right one as --sheet",
+            "expected a sheet {sheet!r}, found {titles}; give the right one as {flag}",
             place=source.shown,
             sheet=sheet,
             titles=", ".join(titles),
+            flag=Flag("--sheet"),
         )
     heads = []
     for one in book.sheets:
@@ -196,10 +198,11 @@ def _refuse_titles(
                 raise InputError(
                     "expected the header in the first row, found {columns}; row {below} below it "
                     "looks like the header: delete what is above it, or name the sheet that is to "
-                    "be read with --sheet",
+                    "be read with {flag}",
                     place=where,
                     columns=shown_columns(head.names[:4]),
                     below=below,
+                    flag=Flag("--sheet"),
                 )
 
 

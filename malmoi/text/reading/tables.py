@@ -9,6 +9,7 @@ from itertools import chain, islice
 from typing import BinaryIO
 
 from malmoi.errors import InputError
+from malmoi.messages import Flag
 from malmoi.text.reading.arrow_tables import arrow_table, parquet_table
 from malmoi.text.reading.bad_rows import BadRows, EmptySourceError
 from malmoi.text.reading.chats import is_chat, messages, speakers
@@ -248,9 +249,10 @@ def _refuse_columns_of_list(request: ColumnRequest, source: Source) -> None:
     if request.text is not None or request.pair is not None or request.any_pair:
         raise InputError(
             "expected a column {column!r}, found a plain list of texts, one a line; leave out "
-            "--text-column, or name what parts the columns by --delimiter",
+            "--text-column, or name what parts the columns by {flag}",
             place=source.shown,
             column=request.text or request.pair,
+            flag=Flag("--delimiter"),
         )
 
 

@@ -17,6 +17,7 @@ from malmoi.app.learning.project_model import ModelProblem, ProjectModels
 from malmoi.app.learning.rounds import Learner
 from malmoi.app.learning.service import LearningService
 from malmoi.app.projects.imports import ImportOrder, start_import
+from malmoi.errors import InputError
 from malmoi.inference.learnt_texts import LEARNT
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.annotating import Act, save_acts
@@ -125,7 +126,9 @@ def test_a_chosen_model_is_the_same_whatever_others_come(
     (models / "runs/finetune/무작위/model/tokenizer.json").write_text("{", encoding="utf-8")
     problem = ProjectModels().of(read_project(project(memos, name, labels=labels)))
     assert isinstance(problem, ModelProblem) and problem.kind == "broken"
-    assert RANDOM in (told := for_visitors(problem.detail)) and str(models) not in told
+    assert problem.detail is not None
+    told = for_visitors(InputError.of_json(problem.detail))
+    assert RANDOM in told and str(models) not in told
 
 
 def test_a_run_called_as_what_learns_is_not_taken_for_it(
@@ -239,7 +242,9 @@ def test_learning_goes_on_without_a_model_that_cannot_be_asked(
     assert (found.status, found.model) == ("learnt", "quick-30")
     assert found.problem is not None
     assert (found.problem.kind, found.problem.model) == (kind, name)
-    assert "\n" not in found.problem.detail and bool(found.problem.detail) == (kind == "broken")
+    detail = found.problem.detail
+    assert (detail is not None) == (kind == "broken")
+    assert detail is None or "\n" not in str(InputError.of_json(detail))
     assert found.as_json()["problem"]["kind"] == kind
 
 
