@@ -1,23 +1,40 @@
-"""The charts of the report as inline SVG.
+"""The charts of the report: the shapes of an SVG, which `templates/parts.html` writes.
 
-Their texts stay texts: the browser draws them with its own fonts, so that there is a Hangul glyph
-wherever the page itself can be read, and colours come from the page's variables, light and dark.
-One unit is one pixel at full width. Names in charts are escaped here.
+Colours come from the page's variables, light and dark. One unit is one pixel at full width.
 """
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from malmoi.finetune.evaluation.calibration import ReliabilityBin
 from malmoi.finetune.evaluation.learning_curve import CurvePoint
-from malmoi.finetune.report.html_parts import escape
 
 _WIDTH, _HEIGHT = 360, 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46, 24, 12, 40
 
 
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """An element of a chart: `words` are those of a text, else what is shown when pointed at."""
+
+    tag: str
+    attributes: Mapping[str, str]
+    words: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chart:
+    """A drawing of this size, its shapes from below to above."""
+
+    width: int
+    height: int
+    description: str
+    shapes: Sequence[Shape]
+
+
 class _Frame:
-    """A square-cornered plot area: data to pixels, axes, and the elements collected so far."""
+    """A square-cornered plot area: data to pixels, axes, and the shapes collected so far."""
 
     def __init__(
         self,
@@ -29,7 +46,7 @@ class _Frame:
     ) -> None:
         self.x_range, self.y_range = x, y
         self.width, self.height = width, height
-        self.elements: list[str] = []
+        self.shapes: list[Shape] = []
 
     def x(self, value: float) -> float:
         low, high = self.x_range
@@ -40,30 +57,28 @@ class _Frame:
         return self.height - _BOTTOM - (value - low) / (high - low) * (self.height - _TOP - _BOTTOM)
 
     def line(self, name: str, x1: float, y1: float, x2: float, y2: float) -> None:
-        self.elements.append(
-            f'<line class="{name}" x1="{self.x(x1):.1f}" y1="{self.y(y1):.1f}" '
-            f'x2="{self.x(x2):.1f}" y2="{self.y(y2):.1f}"/>'
-        )
+        ends = {"x1": self.x(x1), "y1": self.y(y1), "x2": self.x(x2), "y2": self.y(y2)}
+        self._add("line", ends, {"class": name})
 
     def bar(self, name: str, x1: float, x2: float, height: float, note: str) -> None:
         left, right = self.x(x1) + 1, self.x(x2) - 1
         top, foot = self.y(height), self.y(self.y_range[0])
-        self.elements.append(
-            f'<rect class="{name}" x="{left:.1f}" y="{top:.1f}" width="{right - left:.1f}" '
-            f'height="{max(foot - top, 0):.1f}"><title>{escape(note)}</title></rect>'
-        )
+        place = {"x": left, "y": top, "width": right - left, "height": max(foot - top, 0)}
+        self._add("rect", place, {"class": name}, note)
 
     def dot(self, name: str, x: float, y: float, note: str, radius: float = 4) -> None:
-        self.elements.append(
-            f'<circle class="{name}" cx="{self.x(x):.1f}" cy="{self.y(y):.1f}" r="{radius:g}">'
-            f"<title>{escape(note)}</title></circle>"
-        )
+        place = {"cx": self.x(x), "cy": self.y(y)}
+        self._add("circle", place, {"class": name, "r": f"{radius:g}"}, note)
 
     def text(self, x: float, y: float, content: str, anchor: str = "middle") -> None:
         """At pixels, not data."""
-        self.elements.append(
-            f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(content)}</text>'
-        )
+        self._add("text", {"x": x, "y": y}, {"text-anchor": anchor}, content)
+
+    def _add(
+        self, tag: str, place: Mapping[str, float], others: Mapping[str, str], words: str = ""
+    ) -> None:
+        attributes = {name: f"{value:.1f}" for name, value in place.items()} | dict(others)
+        self.shapes.append(Shape(tag=tag, attributes=attributes, words=words))
 
     def y_axis(self, ticks: Sequence[float], form: str = "{:.1f}") -> None:
         for tick in ticks:
@@ -77,14 +92,13 @@ class _Frame:
         middle = (_LEFT + self.width - _RIGHT) / 2
         self.text(middle, self.height - 6, title)
 
-    def svg(self, description: str) -> str:
-        return (
-            f'<svg viewBox="0 0 {self.width} {self.height}" role="img" '
-            f'aria-label="{escape(description)}">{"".join(self.elements)}</svg>'
+    def chart(self, description: str) -> Chart:
+        return Chart(
+            width=self.width, height=self.height, description=description, shapes=self.shapes
         )
 
 
-def fold_chart(fold_f1: Mapping[int, Sequence[float]]) -> str:
+def fold_chart(fold_f1: Mapping[int, Sequence[float]]) -> Chart:
     """Macro F1 of every fold, a dot a seed, and their mean as a line.
 
     Args:
@@ -104,10 +118,10 @@ def fold_chart(fold_f1: Mapping[int, Sequence[float]]) -> str:
         shift = (number - (len(fold_f1) - 1) / 2) * 0.33 / max(len(fold_f1), 2)
         for fold, value in enumerate(scores, 1):
             frame.dot("point", fold + shift, value, f"시드 {seed}, 폴드 {fold}: F1 {value:.4f}")
-    return frame.svg(f"폴드별 매크로 F1, 평균 {mean:.4f}")
+    return frame.chart(f"폴드별 매크로 F1, 평균 {mean:.4f}")
 
 
-def reliability_diagram(bins: Sequence[ReliabilityBin], description: str) -> str:
+def reliability_diagram(bins: Sequence[ReliabilityBin], description: str) -> Chart:
     """Accuracy by confidence: bars, dots at the mean confidence, and the diagonal to reach."""
     frame = _Frame((0, 1), (0, 1), height=300)
     frame.y_axis([0, 0.25, 0.5, 0.75, 1], "{:.0%}")
@@ -124,10 +138,10 @@ def reliability_diagram(bins: Sequence[ReliabilityBin], description: str) -> str
         if part.texts:
             note = f"평균 확신도 {part.confidence:.1%}, 정확도 {part.accuracy:.1%}"
             frame.dot("point", part.confidence, part.accuracy, note, 3)
-    return frame.svg(description)
+    return frame.chart(description)
 
 
-def confidence_histogram(bins: Sequence[ReliabilityBin], description: str) -> str:
+def confidence_histogram(bins: Sequence[ReliabilityBin], description: str) -> Chart:
     """How many texts each confidence bin holds."""
     total = sum(part.texts for part in bins)
     most = max(part.texts for part in bins) / total
@@ -137,10 +151,10 @@ def confidence_histogram(bins: Sequence[ReliabilityBin], description: str) -> st
     for part in bins:
         note = f"확신도 {part.lower:.0%}~{part.upper:.0%}: {part.texts:,}개"
         frame.bar("count", part.lower, part.upper, part.texts / total, note)
-    return frame.svg(description)
+    return frame.chart(description)
 
 
-def curve_chart(points: Sequence[CurvePoint]) -> str:
+def curve_chart(points: Sequence[CurvePoint]) -> Chart:
     """Macro F1 against training texts on a logarithmic axis; whiskers are one deviation."""
     values = [point.mean + sign * point.sd for point in points for sign in (-1, 1)]
     low, high = _around(values)
@@ -163,7 +177,7 @@ def curve_chart(points: Sequence[CurvePoint]) -> str:
         frame.line("whisker", place, foot, place, head)
         note = f"{point.texts:,.0f}개: F1 {point.mean:.4f} ± {point.sd:.4f}"
         frame.dot("point", place, point.mean, note)
-    return frame.svg(
+    return frame.chart(
         "학습 곡선: " + ", ".join(f"{point.texts:,.0f}개 {point.mean:.3f}" for point in points)
     )
 
