@@ -28,7 +28,7 @@ from malmoi.pretrain.data.tokenized import TokenizedCorpus, is_tokenized, open_t
 from malmoi.pretrain.engine.checkpoint import TrainerState, load_state, progress_found, save_state
 from malmoi.pretrain.engine.loop import Trainer, collect_signals, compile_networks, make_objective
 from malmoi.pretrain.engine.monitor import Monitor
-from malmoi.pretrain.engine.optimizer import Optimizers, WeightAverage
+from malmoi.pretrain.engine.optimizer import Optimizers
 from malmoi.pretrain.engine.processes import (
     Processes,
     join_processes,
@@ -118,18 +118,14 @@ class _Prepared:
     hold: AbstractContextManager[Any]
 
 
-def _machine(processes: Processes) -> Machine:
-    return Machine(
+def _prepare(config: RunConfig, processes: Processes) -> _Prepared:
+    """In the main process: clean, tokenise, build, and write what the others will read."""
+    machine = Machine(
         device=processes.device.type,
         prefers_bf16=prefers_bf16(processes.device),
         processes=processes.world_size,
         threads=torch.get_num_threads(),
     )
-
-
-def _prepare(config: RunConfig, processes: Processes) -> _Prepared:
-    """In the main process: clean, tokenise, build, and write what the others will read."""
-    machine = _machine(processes)
     if config.flags.resume:
         return _prepare_resumed(config, resumed_directory(config), machine, processes)
     # Everything that can be wrong with what is given comes before the long work.
@@ -247,9 +243,18 @@ def _run(
 ) -> None:
     """Train in a directory that is ours alone, and write the result."""
     planned, directory, pair = prepared.plan, prepared.directory, prepared.pair
-    _put_on_device(pair, planned, processes.device)
+    pair.to(processes.device)
+    keep_freed_memory(processes.device)
+    pair.set_attention(attention_for(processes.device))
+    pair.set_dropout(planned.networks.dropout)
+    resolve_recipe(planned.objective).schedule.begin(pair)
     optimizers = Optimizers(pair, planned.optimizer)
-    progress, average = _load_state(prepared, optimizers, processes)
+    # The main process first: it moves a damaged checkpoint away before the others look.
+    state = directory / "state"
+    loaded = processes.in_main(lambda: load_state(state, pair, optimizers, print))
+    progress, average = loaded or load_state(
+        state, pair, optimizers, lambda line: None, set_aside=False
+    )
     clock = "since it was resumed" if progress.step else "in all"
     if processes.is_main:
         if progress.step:
@@ -294,23 +299,6 @@ def _run(
         f"{progress.tokens:,} tokens in {progress.step:,} steps, "
         f"{time.perf_counter() - started:,.0f} s {clock} -> {directory}/discriminator"
     )
-
-
-def _put_on_device(pair: ElectraPair, planned: RunPlan, device: torch.device) -> None:
-    pair.to(device)
-    keep_freed_memory(device)
-    pair.set_attention(attention_for(device))
-    pair.set_dropout(planned.networks.dropout)
-    resolve_recipe(planned.objective).schedule.begin(pair)
-
-
-def _load_state(
-    prepared: _Prepared, optimizers: Optimizers, processes: Processes
-) -> tuple[TrainerState, WeightAverage]:
-    """The main process first: it moves a damaged checkpoint away before the others look."""
-    state, pair = prepared.directory / "state", prepared.pair
-    loaded = processes.in_main(lambda: load_state(state, pair, optimizers, print))
-    return loaded or load_state(state, pair, optimizers, lambda line: None, set_aside=False)
 
 
 def _write_result(
