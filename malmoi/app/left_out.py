@@ -49,7 +49,7 @@ def explain_file(sentence: str, error: InputError) -> None:
     why = for_visitors(error.reason)
     if error.place and escaped(error.place) not in sentence:
         why = f"{error.place}: {why}"
-    explain(f"{sentence} {escaped(why)}", error)
+    explain(f"{sentence}\n\n{escaped(why)}", error)
 
 
 def offer_left_out(errors: Sequence[InputError]) -> None:

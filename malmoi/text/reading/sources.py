@@ -24,9 +24,12 @@ logger = logging.getLogger(__name__)
 TEXT_FORMATS = (".txt", ".csv", ".tsv", ".jsonl", ".json")
 BINARY_FORMATS = (".parquet", ".arrow", ".xlsx")
 COMPRESSIONS = (".gz", ".zst")
-SUPPORTED = (
-    f"{', '.join(TEXT_FORMATS)} (each plain, {' or '.join(COMPRESSIONS)}), "
-    f"{', '.join(BINARY_FORMATS[:-1])} and {BINARY_FORMATS[-1]}"
+SUPPORTED = Phrase(
+    "{texts:, } (each plain, {compressions: or }), {others:, } and {last}",
+    texts=TEXT_FORMATS,
+    compressions=COMPRESSIONS,
+    others=BINARY_FORMATS[:-1],
+    last=BINARY_FORMATS[-1],
 )
 
 # A block of 4 bytes may stand for 128 KiB: with this much compressed input at a time, one step

@@ -68,7 +68,7 @@ def test_a_new_project_of_a_cp949_file_with_a_bad_row(page: "Page", workplace: P
 
     bad = download(page, "뺀 행 목록 내려받기 (CSV)").decode("utf-8-sig")
     table = list(csv.reader(io.StringIO(bad, newline="")))
-    assert table[1:] == [["리뷰.csv:3", "글이 빈칸입니다"]]
+    assert table[1:] == [["리뷰.csv:3", "글이 빈칸입니다."]]
 
     # The name stands as it was written in the list, in the sidebar and above the page.
     listed = page.get_by_test_id("stMain").get_by_role("button", name="가을")

@@ -16,7 +16,7 @@ def test_place_and_reason_stand_apart() -> None:
     found = InputError("expected a label of {offered}, found {name!r}", offered="긍정", name="화남")
     assert left_out_table([empty, found.at("표.xlsx:시트:12")]).to_numpy().tolist() == [
         ["표: 가.csv:3", "글이 빈칸입니다."],
-        ["표.xlsx:시트:12", "라벨 목록에 없습니다: '화남' (목록: 긍정)"],
+        ["표.xlsx:시트:12", "라벨 목록에 없습니다: 화남 (목록: 긍정)"],
     ]
 
 
