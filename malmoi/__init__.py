@@ -9,9 +9,8 @@ model that needs them.
 
 from typing import TYPE_CHECKING, Any
 
+from malmoi.environment import prepare_environment
 from malmoi.errors import InputError
-from malmoi.telemetry import send_no_telemetry
-from malmoi.threads import share_cores
 
 if TYPE_CHECKING:
     __version__: str
@@ -27,8 +26,7 @@ _PLACES = {
     "clean_text": "malmoi.text.cleaning.cleaner",
 }
 
-share_cores()
-send_no_telemetry()
+prepare_environment()
 
 
 def __getattr__(name: str) -> Any:

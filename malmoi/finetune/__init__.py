@@ -1,5 +1,1 @@
 """How good is it at my task? An encoder and labelled texts in, a measured classifier out."""
-
-from malmoi.threads import share_cores
-
-share_cores()
