@@ -11,7 +11,7 @@ from malmoi.finetune.settings import TrainSettings
 from malmoi.finetune.training.encoders import load_encoder_tokenizer, load_for_classification
 from malmoi.finetune.training.fit import train_classifier
 from malmoi.inference.learnt_texts import text_keys, write_learnt
-from malmoi.model_loading import save_model
+from malmoi.transformers_models import save_model
 
 # Texts of each label. The only number and the only settings tried, on one fold (lab/log).
 MOST_PER_LABEL = 50_000

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +11,7 @@ import tyro
 from malmoi.errors import InputError
 from malmoi.inference.engine import EngineChoice
 from malmoi.model_folders import check_classifier
-from malmoi.settings import Range
+from malmoi.serving.limits import ABOVE_0, Limits
 
 ABOUT = (
     "Answer HTTP requests with a classifier: POST /v1/predict with texts, GET /docs for the rest. "
@@ -22,8 +22,6 @@ TOKEN_VARIABLE = "MALMOI_TOKEN"
 # A person could guess a shorter one (assumption).
 _SHORTEST_TOKEN = 16
 _PACKAGES = ("fastapi", "uvicorn", "prometheus_client")
-_MEBIBYTE = 2**20
-_ABOVE_0 = Range(0, open="least")
 
 
 @dataclass(kw_only=True)
@@ -39,23 +37,13 @@ class ServeSettings:
     engine: EngineChoice = "auto"
     """What computes; auto is the fastest that agrees with torch-fp32, measured once a model and
     machine."""
-    threads: Annotated[int | None, _ABOVE_0] = None
+    threads: Annotated[int | None, ABOVE_0] = None
     """Threads of an ONNX engine; by default as many as there are cores."""
     token_file: Path | None = None
     """File with a token that clients must give (Authorization: Bearer TOKEN); by default that of
     the variable MALMOI_TOKEN, if it is set."""
-    max_body_mebibytes: Annotated[float, _ABOVE_0] = 4.0
-    """Most MiB of a request."""
-    max_texts: Annotated[int, _ABOVE_0] = 1000
-    """Most texts of a request."""
-    max_characters: Annotated[int, _ABOVE_0] = 20_000
-    """Most characters of a text."""
-    max_waiting: Annotated[int, _ABOVE_0] = 128
-    """Most requests that wait; further ones are answered 503."""
-    body_seconds: Annotated[float, _ABOVE_0] = 10.0
-    """Until a request must have come."""
-    answer_seconds: Annotated[float, _ABOVE_0] = 60.0
-    """Until it must be answered."""
+    limits: Annotated[Limits, tyro.conf.arg(name="")] = field(default_factory=Limits)
+    """What a client may ask for."""
 
 
 def main(settings: ServeSettings) -> None:
@@ -69,22 +57,16 @@ def main(settings: ServeSettings) -> None:
         from malmoi.inference.exported import model_hash
         from malmoi.model_folders import classifier_folder
         from malmoi.serving.application import make_application
-        from malmoi.serving.limits import Limits
 
-        limits = Limits(
-            body_bytes=int(settings.max_body_mebibytes * _MEBIBYTE),
-            texts=settings.max_texts,
-            characters=settings.max_characters,
-            waiting=settings.max_waiting,
-            body_seconds=settings.body_seconds,
-            answer_seconds=settings.answer_seconds,
-        )
         classifier = Classifier.load(
             settings.model, settings.engine, threads=settings.threads, say=_say
         )
         weights = model_hash(classifier_folder(settings.model))
         application = make_application(
-            classifier, version=f"{classifier.name}-{weights[:8]}", limits=limits, token=token
+            classifier,
+            version=f"{classifier.name}-{weights[:8]}",
+            limits=settings.limits,
+            token=token,
         )
         if token is None and not only_here(taken):
             _say(
@@ -92,7 +74,7 @@ def main(settings: ServeSettings) -> None:
                 "and put a proxy with TLS before it"
             )
         line = f"{classifier.name} by {classifier.engine} at {url_of(taken)} (Ctrl-C ends it)"
-        run_server(application, taken, limits, lambda: print(line, flush=True))
+        run_server(application, taken, settings.limits, lambda: print(line, flush=True))
 
 
 def _check(settings: ServeSettings) -> None:

@@ -35,8 +35,8 @@ from malmoi.finetune.training.fitness import tokenizer_warnings
 from malmoi.finetune.training.subword_dropout import word_pieces_of
 from malmoi.inference.batching import tokenize_all
 from malmoi.model_folders import ENCODER, find_named, is_hub_id
-from malmoi.model_loading import longest_input, takes_token_types
 from malmoi.text.reading.notes import ReadingNotes
+from malmoi.transformers_models import longest_input, takes_token_types
 from malmoi.workers.local import machine_memory
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from malmoi.errors import InputError
@@ -26,12 +26,12 @@ class ModelDescription:
     """
 
     labels: list[str]
-    gives: Gives
-    pairs: bool | None
-    thresholds: list[float]
+    gives: Gives = "label"
+    pairs: bool | None = False
+    thresholds: list[float] = field(default_factory=list)
     max_length: int
     pad: int
-    token_types: bool
+    token_types: bool = False
 
 
 def what_it_gives(config: dict[str, Any]) -> Gives:

@@ -96,19 +96,14 @@ class Discriminator:
             )
         from transformers import ElectraForPreTraining
 
-        from malmoi.loading import loading
-        from malmoi.model_loading import check_vocabulary, longest_input
-        from malmoi.tokenizer_folders import load_tokenizer
+        from malmoi.transformers_models import (
+            check_vocabulary,
+            load_model,
+            load_tokenizer,
+            longest_input,
+        )
 
-        with loading(str(folder), Phrase("the discriminator")):
-            loaded: Any = ElectraForPreTraining.from_pretrained(
-                folder,
-                dtype="float32",
-                use_safetensors=True,
-                trust_remote_code=False,
-                output_loading_info=True,
-            )
-        model, report = loaded
+        model, report = load_model(ElectraForPreTraining, folder, Phrase("the discriminator"))
         if report["missing_keys"]:
             raise InputError(
                 "{folder} is not a whole discriminator: its weights lack {missing}; copy or train "

@@ -40,7 +40,13 @@ from malmoi.inference.exported import (
     remove_exported,
     write_measurement,
 )
-from malmoi.inference.tokenizing import FastTokenizer, SlowTokenizer, TextTokenizer
+from malmoi.inference.tokenizing import (
+    FastTokenizer,
+    SlowTokenizer,
+    TextTokenizer,
+    serialized_tokenizer,
+    text_tokenizer,
+)
 from malmoi.installed import TORCH, need, torch_is_there
 from malmoi.messages import Phrase
 
@@ -140,18 +146,12 @@ def _load(folder: Path) -> StockClassifier:
 def open_stock(stock: StockClassifier, choice: EngineChoice = "torch") -> Opened:
     """A stock model that is in memory, for torch on the best device; it is taken over."""
     from malmoi.devices import choose_device
-    from malmoi.inference.tokenizing import serialized_tokenizer
     from malmoi.inference.torch_engine import TorchEngine
 
     name: EngineName | None = choice if choice in ("torch-fp32", "torch-bf16") else None
-    serialized = serialized_tokenizer(stock.tokenizer)
     return Opened(
         engine=TorchEngine(stock.model, choose_device(), name),
-        tokenizer=(
-            SlowTokenizer(stock.tokenizer, stock.description)
-            if serialized is None
-            else FastTokenizer(serialized, stock.description)
-        ),
+        tokenizer=text_tokenizer(stock.tokenizer, stock.description),
         description=stock.description,
     )
 
@@ -200,7 +200,7 @@ def _of_exported(folder: Path, exported: Exported, name: EngineName, threads: in
                 error=" ".join(str(error).split())[:200],
             ) from error
     else:
-        from malmoi.tokenizer_folders import load_tokenizer  # transformers
+        from malmoi.transformers_models import load_tokenizer  # transformers
 
         tokenizer = SlowTokenizer(load_tokenizer(folder), exported.description)
     return Opened(engine=engine, tokenizer=tokenizer, description=exported.description)
@@ -208,7 +208,6 @@ def _of_exported(folder: Path, exported: Exported, name: EngineName, threads: in
 
 def _export(stock: StockClassifier, entry: Path, say: Say | None) -> Exported:
     from malmoi.inference.exporting import export_classifier
-    from malmoi.inference.tokenizing import serialized_tokenizer
 
     if say is not None:
         say("exporting the model to ONNX, once")

@@ -15,10 +15,14 @@ from malmoi.inference.description import (
     thresholds_of,
     what_it_gives,
 )
-from malmoi.loading import loading
 from malmoi.messages import Phrase
-from malmoi.model_loading import check_vocabulary, longest_input, takes_token_types
-from malmoi.tokenizer_folders import load_tokenizer
+from malmoi.transformers_models import (
+    check_vocabulary,
+    load_model,
+    load_tokenizer,
+    longest_input,
+    takes_token_types,
+)
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -49,15 +53,12 @@ def load_stock(folder: Path) -> StockClassifier:
     from transformers import AutoModelForSequenceClassification
 
     source = str(folder)
-    with loading(source, Phrase("the model")):
-        model, report = AutoModelForSequenceClassification.from_pretrained(
-            source,
-            dtype="float32",  # of half of it, layers in two formats do not fit each other
-            use_safetensors=True,
-            trust_remote_code=False,
-            ignore_mismatched_sizes=True,  # refused below, in words that say what to do
-            output_loading_info=True,
-        )
+    model, report = load_model(
+        AutoModelForSequenceClassification,
+        folder,
+        Phrase("the model"),
+        ignore_mismatched_sizes=True,  # refused below, in words that say what to do
+    )
     if report["mismatched_keys"]:
         raise InputError(_other_sizes(sorted(report["mismatched_keys"])[0], model, source))
     missing = sorted(report["missing_keys"])

@@ -140,6 +140,16 @@ class SlowTokenizer:
         return tokens if self._description.token_types else replace(tokens, second_from=None)
 
 
+def text_tokenizer(
+    tokenizer: PreTrainedTokenizerBase, description: ModelDescription
+) -> TextTokenizer:
+    """A tokenizer of transformers for prediction, by Rust alone where it can be."""
+    serialized = serialized_tokenizer(tokenizer)
+    if serialized is None:
+        return SlowTokenizer(tokenizer, description)
+    return FastTokenizer(serialized, description)
+
+
 def serialized_tokenizer(tokenizer: PreTrainedTokenizerBase) -> str | None:
     """The tokenizer.json of a fast tokenizer, and the side on which it cuts; None of a slow one."""
     if not tokenizer.is_fast:

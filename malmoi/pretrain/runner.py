@@ -61,7 +61,7 @@ from malmoi.pretrain.plan import (
 from malmoi.pretrain.resuming import changes, check_not_passed, go_on
 from malmoi.pretrain.start import find_start, make_networks
 from malmoi.tokenizer.loading import load_pretraining_tokenizer
-from malmoi.tokenizer_folders import save_tokenizer, tokenizer_hash
+from malmoi.transformers_models import save_tokenizer, tokenizer_hash
 
 _SAME_INPUTS = ("corpus_sha256", "tokenizer_hash", "corpus_tokens")
 

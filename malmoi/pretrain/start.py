@@ -35,7 +35,7 @@ from malmoi.pretrain.model.word_vectors import warm_start_embeddings
 from malmoi.pretrain.objectives.registry import resolve_recipe
 from malmoi.pretrain.plan import Checkpoint
 from malmoi.tokenizer.loading import load_pretraining_tokenizer
-from malmoi.tokenizer_folders import tokenizer_hash
+from malmoi.transformers_models import tokenizer_hash
 
 
 @dataclass(frozen=True, kw_only=True)

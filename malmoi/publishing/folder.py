@@ -33,10 +33,10 @@ from malmoi.model_folders import (
     LINEAR_WEIGHTS,
     local_source,
 )
-from malmoi.model_loading import save_model
 from malmoi.publishing.card import CARD, write_card
 from malmoi.publishing.output import check_output
 from malmoi.publishing.portable_tokenizer import portable_tokenizer
+from malmoi.transformers_models import save_model
 
 if TYPE_CHECKING:
     from malmoi.inference.description import ModelDescription

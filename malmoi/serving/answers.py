@@ -124,9 +124,9 @@ class RequestForm:
 
     def __init__(self, limits: Limits, reads_pairs: bool | None) -> None:
         """Make the forms: `text` and `texts`, `pair` and `pairs`, as the model reads them."""
-        text: Any = Annotated[str, Field(max_length=limits.characters)]
+        text: Any = Annotated[str, Field(max_length=limits.max_characters)]
         pair: Any = tuple[text, text]
-        several: dict[str, Any] = {"max_length": limits.texts}
+        several: dict[str, Any] = {"max_length": limits.max_texts}
         review, other = "배송도 빠르고 포장도 꼼꼼해요", "색이 사진이랑 너무 달라요"
         forms: dict[str, Any] = {}
         if reads_pairs is not True:
@@ -183,16 +183,16 @@ def check_lengths(asked: Asked, limits: Limits) -> None:
     Raises:
         InputError: there are.
     """
-    if len(asked.texts) > limits.texts:
+    if len(asked.texts) > limits.max_texts:
         raise InputError(
             "expected at most {most:,} texts in a request, found {found:,}; send them in several",
-            most=limits.texts,
+            most=limits.max_texts,
             found=len(asked.texts),
         )
     longest = max(map(len, (*asked.texts, *(asked.pairs or ()))), default=0)
-    if longest > limits.characters:
+    if longest > limits.max_characters:
         raise InputError(
             "expected at most {most:,} characters in a text, found {longest:,}; send less of it",
-            most=limits.characters,
+            most=limits.max_characters,
             longest=longest,
         )

@@ -61,7 +61,7 @@ def make_application(
     """
     limits = limits or Limits()
     measured = Metrics(classifier.name, classifier.engine)
-    batcher = Batcher(classifier, limits.waiting, measured.batch)
+    batcher = Batcher(classifier, limits.max_waiting, measured.batch)
     measured.watch_waiting(lambda: batcher.unanswered)
 
     @asynccontextmanager

@@ -1,26 +1,26 @@
 """What a server takes, and how long it waits."""
 
 from dataclasses import dataclass
+from typing import Annotated
+
+from malmoi.settings import Range
+
+ABOVE_0 = Range(0, open="least")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """Bounds that keep one client from taking the memory or the time of the others.
+    """Bounds that keep one client from taking the memory or the time of the others."""
 
-    Attributes:
-        body_bytes: most bytes of a request's body.
-        texts: most texts of a request.
-        characters: most characters of a text; a model reads far fewer and says `cut`.
-        waiting: most requests that are computed or wait for it; more are answered 503.
-        connections: most that are open at a time; more are answered 503.
-        body_seconds: until a request's head, and then its body, must have come.
-        answer_seconds: until a request must be answered.
-    """
-
-    body_bytes: int = 4 * 2**20
-    texts: int = 1000
-    characters: int = 20_000
-    waiting: int = 128
-    connections: int = 512
-    body_seconds: float = 10.0
-    answer_seconds: float = 60.0
+    max_body_mebibytes: Annotated[float, ABOVE_0] = 4.0
+    """Most MiB of a request."""
+    max_texts: Annotated[int, ABOVE_0] = 1000
+    """Most texts of a request."""
+    max_characters: Annotated[int, ABOVE_0] = 20_000
+    """Most characters of a text."""
+    max_waiting: Annotated[int, ABOVE_0] = 128
+    """Most requests that wait; further ones are answered 503."""
+    body_seconds: Annotated[float, ABOVE_0] = 10.0
+    """Until a request must have come."""
+    answer_seconds: Annotated[float, ABOVE_0] = 60.0
+    """Until it must be answered."""

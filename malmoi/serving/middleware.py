@@ -117,7 +117,7 @@ class RequestLimits:
             raise RefusedError(401, line, {"WWW-Authenticate": "Bearer"})
 
     async def _body(self, scope: Scope, receive: Receive) -> bytes:
-        limit = self._limits.body_bytes
+        limit = int(self._limits.max_body_mebibytes * 2**20)
         line = f"expected a body of at most {limit:,} bytes, found a longer one; send fewer texts"
         announced = dict(scope["headers"]).get(b"content-length", b"0")
         if announced.isdigit() and int(announced) > limit:

@@ -20,6 +20,8 @@ from malmoi.serving.limits import Limits
 from malmoi.serving.middleware import RequestLimits
 
 _PORTS = range(0, 65_536)
+# That are open at a time; more are answered 503.
+_CONNECTIONS = 512
 # Seconds for which a client may keep its connection without a request.
 _IDLE_SECONDS = 65
 
@@ -80,7 +82,7 @@ def run_server(
     Args:
         application: see `malmoi.serving.application.make_application`.
         taken: the address.
-        limits: of connections and times.
+        limits: of times.
         ready: called when requests are answered.
     """
     config = uvicorn.Config(
@@ -92,7 +94,7 @@ def run_server(
         log_config=None,
         access_log=False,
         server_header=False,
-        limit_concurrency=limits.connections,
+        limit_concurrency=_CONNECTIONS,
         timeout_keep_alive=_IDLE_SECONDS,
         timeout_graceful_shutdown=math.ceil(limits.body_seconds + limits.answer_seconds),
     )

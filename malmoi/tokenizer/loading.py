@@ -7,7 +7,7 @@ from typing import Any
 from transformers import PreTrainedTokenizerFast
 
 from malmoi.errors import InputError
-from malmoi.tokenizer_folders import SPECIAL_TOKENS, load_tokenizer
+from malmoi.transformers_models import SPECIAL_TOKENS, load_tokenizer
 
 
 def load_pretraining_tokenizer(directory: str | Path) -> PreTrainedTokenizerFast:

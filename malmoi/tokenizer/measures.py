@@ -10,7 +10,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 from malmoi.errors import InputError
 from malmoi.text.morphemes import AnalyserError, morpheme_boundaries, places_inside_eojeols
 from malmoi.tokenizer.loading import load_pretraining_tokenizer
-from malmoi.tokenizer_folders import SPECIAL_TOKENS
+from malmoi.transformers_models import SPECIAL_TOKENS
 
 # The best of this many passes is the speed: others use the machine too.
 _SPEED_PASSES = 3

@@ -18,7 +18,7 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from malmoi.tokenizer.alphabet import Alphabet, build_normalizer
 from malmoi.tokenizer.sampling import MORPHEME_MARK
-from malmoi.tokenizer_folders import SPECIAL_TOKENS
+from malmoi.transformers_models import SPECIAL_TOKENS
 
 _SPACE = "\u2581"
 # Its classes are made at import, where a type checker does not see them.

@@ -83,7 +83,7 @@ def _train(settings: TrainTokenizerSettings) -> int:
     from malmoi.text.reading.records import iter_records
     from malmoi.tokenizer.sampling import mark_morphemes, sample_evenly
     from malmoi.tokenizer.training import train_tokenizer
-    from malmoi.tokenizer_folders import tokenizer_hash
+    from malmoi.transformers_models import tokenizer_hash
 
     source_hash = corpus_hash(settings.corpus)
     with directory_at_once(settings.output) as scratch:

@@ -26,7 +26,7 @@ from malmoi.tokenizer.sentencepieces import (
     train_sentencepiece,
 )
 from malmoi.tokenizer.wordpiece import train_wordpiece
-from malmoi.tokenizer_folders import save_tokenizer, take_typed_tokens_as_text
+from malmoi.transformers_models import save_tokenizer, take_typed_tokens_as_text
 
 # Embedding tables whose height is a multiple of 128 use the matrix units fully.
 VOCABULARY_MULTIPLE = 128

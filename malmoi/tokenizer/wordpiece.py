@@ -8,7 +8,7 @@ from tokenizers.trainers import WordPieceTrainer
 
 from malmoi.tokenizer.alphabet import BASE_ALPHABET, Alphabet, build_normalizer, is_syllable
 from malmoi.tokenizer.sampling import MAX_WORD_CHARACTERS, MORPHEME_MARK, iter_batches
-from malmoi.tokenizer_folders import SPECIAL_TOKENS
+from malmoi.transformers_models import SPECIAL_TOKENS
 
 _PREFIX = "##"
 # WordPiece replaces a whole word by [UNK] if one character is unknown, so symbols and emoji

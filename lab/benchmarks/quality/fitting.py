@@ -37,8 +37,8 @@ from malmoi.inference.linear.fitting import CountedTexts, count_texts, fit_part,
 from malmoi.inference.linear.stacking import learn_stack
 from malmoi.inference.tasks import Task
 from malmoi.inference.torch_engine import DeviceTokens, predict_probabilities
-from malmoi.model_loading import longest_input
 from malmoi.text.cleaning.cleaner import clean_text
+from malmoi.transformers_models import longest_input
 
 # Test texts that are spoilt in all ways.
 SPOILT = 10_000

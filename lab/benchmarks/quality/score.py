@@ -347,7 +347,7 @@ def _fit(
     it, beside theirs without ("as written").
     """
     from lab.benchmarks.quality.fitting import fit_encoder, score_both, score_encoder, score_spoilt
-    from malmoi.model_loading import save_model
+    from malmoi.transformers_models import save_model
 
     # Random weights have nothing that a smaller rate in lower layers would keep.
     if settings.random_weights:

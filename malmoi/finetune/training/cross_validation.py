@@ -23,7 +23,7 @@ from malmoi.finetune.training.encoders import load_for_classification
 from malmoi.finetune.training.fit import OnStep, TrainingData, TrainingOutcome, steps_in, train
 from malmoi.inference.tasks import Task, main_score
 from malmoi.inference.torch_engine import DeviceTokens, predict_probabilities
-from malmoi.model_loading import save_model
+from malmoi.transformers_models import save_model
 
 # The folder and the file of the last training, on all texts, in the work folder.
 MODEL = "model"

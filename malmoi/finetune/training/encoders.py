@@ -17,11 +17,16 @@ from transformers import (
 from malmoi.errors import InputError
 from malmoi.inference.tasks import PROBLEM_TYPES, REGRESSION_LABELS, Task
 from malmoi.labels.label_names import normal_label
-from malmoi.loading import loading
 from malmoi.messages import Phrase
 from malmoi.model_folders import discriminator_folder, find_named, local_source
-from malmoi.model_loading import check_vocabulary, complete_config, fill_token_types
-from malmoi.tokenizer_folders import load_tokenizer
+from malmoi.transformers_models import (
+    check_vocabulary,
+    complete_config,
+    fill_token_types,
+    load_model,
+    load_tokenizer,
+    loading,
+)
 
 
 def encoder_source(source: str | Path, revision: str | None = None) -> str:
@@ -100,16 +105,14 @@ def load_for_classification(
         if random_weights:
             model = AutoModelForSequenceClassification.from_config(config, trust_remote_code=False)
         else:
-            model, report = AutoModelForSequenceClassification.from_pretrained(
+            model, report = load_model(
+                AutoModelForSequenceClassification,
                 place,
+                Phrase("the model"),
                 config=config,
-                dtype="float32",
-                use_safetensors=True,
-                trust_remote_code=False,
                 # A head of another task may have another number of labels; what may differ is
                 # checked below.
                 ignore_mismatched_sizes=not keep_head,
-                output_loading_info=True,
             )
             _check_only_head_is_new(model, report, place)
             if keep_head:

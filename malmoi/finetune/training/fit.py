@@ -28,8 +28,8 @@ from malmoi.inference.batching import TokenizedTexts, tokenize_all
 from malmoi.inference.first_token import logits_of
 from malmoi.inference.tasks import Task, main_score
 from malmoi.inference.torch_engine import DeviceTokens, predict_probabilities
-from malmoi.model_loading import longest_input
 from malmoi.schedule import warmup_then_decay
+from malmoi.transformers_models import longest_input
 
 # Batches whose texts are sorted by length together. With 32 texts in each, 93% of a memo batch is
 # text and not padding (8: 81%); a text still meets others in every epoch. transformers'

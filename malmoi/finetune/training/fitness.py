@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from transformers import PreTrainedTokenizerBase
 
-from malmoi.tokenizer_folders import MANY_UNKNOWN
+from malmoi.transformers_models import MANY_UNKNOWN
 
 # Enough for a share to the percent, and read in a second (assumption).
 _TEXTS = 2_000

@@ -78,13 +78,5 @@ def open_alone(
         engine = encoder.with_head(part.head)
         description = replace(encoder.description, labels=part.labels)
         return Opened(engine=engine, tokenizer=encoder.tokenizer, description=description)
-    description = ModelDescription(
-        labels=part.labels,
-        gives="label",
-        pairs=False,
-        thresholds=[],
-        max_length=0,
-        pad=0,
-        token_types=False,
-    )
+    description = ModelDescription(labels=part.labels, max_length=0, pad=0)
     return Opened(engine=NoEngine(len(part.labels)), tokenizer=no_tokens, description=description)

@@ -20,18 +20,17 @@ from malmoi.inference.batching import PaddedBatch
 from malmoi.inference.description import ModelDescription
 from malmoi.inference.engine import EngineName
 from malmoi.inference.running import logits_by_length
-from malmoi.inference.tokenizing import (
-    FastTokenizer,
-    SlowTokenizer,
-    TextTokenizer,
-    serialized_tokenizer,
-)
+from malmoi.inference.tokenizing import text_tokenizer
 from malmoi.inference.torch_engine import TOKENS_IN_BATCH
-from malmoi.loading import loading
 from malmoi.messages import Phrase
 from malmoi.model_folders import discriminator_folder
-from malmoi.model_loading import longest_input, save_model, takes_token_types
-from malmoi.tokenizer_folders import load_tokenizer
+from malmoi.transformers_models import (
+    load_model,
+    load_tokenizer,
+    longest_input,
+    save_model,
+    takes_token_types,
+)
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -57,19 +56,11 @@ class FrozenEncoder:
         self._takes_types = "token_type_ids" in signature(model.forward).parameters
         self.description = ModelDescription(
             labels=[],
-            gives="label",
-            pairs=False,
-            thresholds=[],
             max_length=min(_MAX_LENGTH, longest_input(model, tokenizer)),
             pad=int(tokenizer.pad_token_id),
             token_types=takes_token_types(model),
         )
-        serialized = serialized_tokenizer(tokenizer)
-        self.tokenizer: TextTokenizer = (
-            SlowTokenizer(tokenizer, self.description)
-            if serialized is None
-            else FastTokenizer(serialized, self.description)
-        )
+        self.tokenizer = text_tokenizer(tokenizer, self.description)
 
     @classmethod
     def load(cls, folder: Path) -> FrozenEncoder:
@@ -81,10 +72,7 @@ class FrozenEncoder:
         from transformers import AutoModel
 
         source = discriminator_folder(folder) if (folder / "discriminator").is_dir() else folder
-        with loading(str(source), Phrase("the encoder")):
-            model = AutoModel.from_pretrained(
-                str(source), dtype="float32", use_safetensors=True, trust_remote_code=False
-            )
+        model, _ = load_model(AutoModel, source, Phrase("the encoder"))
         return cls(model, load_tokenizer(source))
 
     def save(self, folder: Path) -> None:

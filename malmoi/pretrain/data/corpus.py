@@ -34,7 +34,7 @@ from malmoi.text.reading.records import READER_VERSION, iter_records
 from malmoi.tokenizer.loading import load_pretraining_tokenizer
 from malmoi.tokenizer.sampling import sample_evenly
 from malmoi.tokenizer.training import TRAINING_VERSION, train_tokenizer
-from malmoi.tokenizer_folders import MANY_UNKNOWN, tokenizer_hash
+from malmoi.transformers_models import MANY_UNKNOWN, tokenizer_hash
 from malmoi.workers.engines import Engine
 
 _UNKNOWN = "[UNK]"

@@ -27,7 +27,7 @@ from malmoi.text.corpus.clean_corpus import iter_clean_texts
 from malmoi.text.corpus.clean_report import CleaningReport, report_path
 from malmoi.tokenizer.loading import load_pretraining_tokenizer
 from malmoi.tokenizer.sampling import iter_batches
-from malmoi.tokenizer_folders import save_tokenizer, tokenizer_hash
+from malmoi.transformers_models import save_tokenizer, tokenizer_hash
 from malmoi.work_folder import work_folder, worth_keeping
 from malmoi.workers.engines import Engine
 from malmoi.workers.kept_units import keep_results

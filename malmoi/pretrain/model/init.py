@@ -11,17 +11,16 @@ from transformers import AutoConfig
 from malmoi.errors import InputError
 from malmoi.files import file_sha256
 from malmoi.hub import hub_directory
-from malmoi.loading import quiet_transformers
 from malmoi.model_folders import (
     check_discriminator_files,
     discriminator_folder,
     is_hub_id,
     weight_files,
 )
-from malmoi.model_loading import complete_config
 from malmoi.pretrain.config.objective import GENERATOR_SIZE
 from malmoi.pretrain.config.settings import PRESETS, PresetName
 from malmoi.pretrain.data.batches import WIDTH_MULTIPLE
+from malmoi.transformers_models import complete_config, quiet_transformers
 
 _DISCRIMINATOR = "ElectraForPreTraining"
 

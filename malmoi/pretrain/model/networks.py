@@ -22,12 +22,11 @@ from transformers import (
 from transformers.models.electra.modeling_electra import ElectraGeneratorPredictions
 
 from malmoi.errors import InputError
-from malmoi.loading import quiet_transformers
 from malmoi.model_folders import discriminator_folder
-from malmoi.model_loading import fill_token_types, save_model
 from malmoi.pretrain.config.objective import GENERATOR_SIZE, Sharing
 from malmoi.pretrain.config.settings import Preset
 from malmoi.pretrain.model.init import config_in, discriminator_config
+from malmoi.transformers_models import fill_token_types, quiet_transformers, save_model
 
 MAX_POSITIONS = 512
 # What a user who fine-tunes the released directory expects to find in its config.json.

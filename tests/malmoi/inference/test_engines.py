@@ -29,7 +29,7 @@ from malmoi.inference.description import ModelDescription
 from malmoi.inference.exported import FILES, entry_path, find_exported, read_measurement
 from malmoi.inference.prediction import LabelsPrediction, ValuePrediction
 from malmoi.inference.tokenizing import FastTokenizer, serialized_tokenizer
-from malmoi.tokenizer_folders import load_tokenizer
+from malmoi.transformers_models import load_tokenizer
 from tests.malmoi.finetune.conftest import LABELS, separable
 
 ROOT = Path(__file__).parents[3]

@@ -13,7 +13,7 @@ from malmoi.inference.classifier import Classifier
 from malmoi.inference.stock import load_stock
 from malmoi.inference.torch_engine import DeviceTokens, predict_probabilities
 from malmoi.inference.windows import MOST_WINDOWS, Frame, in_windows, window_starts
-from malmoi.tokenizer_folders import load_tokenizer
+from malmoi.transformers_models import load_tokenizer
 from tests.malmoi.finetune.conftest import LABELS, make_tokenizer, separable
 
 # What the classifier of the fixtures reads at once, [CLS] and [SEP] included.

@@ -23,7 +23,7 @@ from malmoi.command_line import run_command
 from malmoi.pretrain.config.settings import PretrainSettings
 from malmoi.tokenizer.loading import load_pretraining_tokenizer
 from malmoi.tokenizer.training import train_tokenizer
-from malmoi.tokenizer_folders import tokenizer_hash
+from malmoi.transformers_models import tokenizer_hash
 from tests.malmoi.pretrain.conftest import Command, metric_rows, unfinish, weights_of
 
 ROOT = Path(__file__).parents[3]

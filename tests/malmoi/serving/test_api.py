@@ -202,7 +202,7 @@ def test_models_of_other_kinds(
 
 def test_without_a_token_all_may(classifier_directory: Path) -> None:
     application = make_application(
-        Classifier.load(classifier_directory), version="1", limits=Limits(texts=2)
+        Classifier.load(classifier_directory), version="1", limits=Limits(max_texts=2)
     )
     with TestClient(application) as client:
         assert client.post("/v1/predict", json={"text": "꿈"}).status_code == 200

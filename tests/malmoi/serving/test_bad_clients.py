@@ -224,7 +224,7 @@ def test_a_server_that_computes_no_more_says_that_it_has_to_be_restarted(
 def test_too_many_waiting_requests_and_late_answers(classifier_directory: Path) -> None:
     slow = Watched.of(classifier_directory)
     slow.go.clear()
-    limits = Limits(waiting=2, answer_seconds=2.0)
+    limits = Limits(max_waiting=2, answer_seconds=2.0)
     with (
         TestClient(make_application(slow, version="1", limits=limits)) as client,
         ThreadPoolExecutor(2) as pool,

@@ -72,7 +72,7 @@ def setup_for(config: str) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def client(classifier_directory: Path) -> Any:
     classifier = Classifier.load(classifier_directory)
-    application = make_application(classifier, version=VERSION, limits=Limits(texts=100))
+    application = make_application(classifier, version=VERSION, limits=Limits(max_texts=100))
     with TestClient(application) as found:
         yield found
 

@@ -14,7 +14,7 @@ from malmoi.tokenizer.alphabet import COMMON_EMOJI
 from malmoi.tokenizer.kinds import ModelKind
 from malmoi.tokenizer.sampling import mark_morphemes
 from malmoi.tokenizer.training import train_tokenizer
-from malmoi.tokenizer_folders import SPECIAL_TOKENS, tokenizer_hash
+from malmoi.transformers_models import SPECIAL_TOKENS, tokenizer_hash
 from tests.malmoi.tokenizer.conftest import KINDS, Pair
 
 SHARED = Path(__file__).parents[4] / "shared" / "data"

@@ -13,7 +13,7 @@ from transformers import AutoTokenizer
 from malmoi.errors import InputError
 from malmoi.tokenizer.loading import load_pretraining_tokenizer
 from malmoi.tokenizer.training import train_tokenizer
-from malmoi.tokenizer_folders import tokenizer_hash
+from malmoi.transformers_models import tokenizer_hash
 from tests.malmoi.tokenizer.conftest import Pair
 
 

@@ -27,8 +27,7 @@ from transformers import (
 from malmoi.finetune.kfold import main
 from malmoi.finetune.settings import KfoldSettings
 from malmoi.finetune.training.encoders import load_for_classification
-from malmoi.model_loading import longest_input
-from malmoi.tokenizer_folders import load_tokenizer
+from malmoi.transformers_models import load_tokenizer, longest_input
 from tests.malmoi.finetune.conftest import make_tokenizer, separable
 
 SIZES = {"num_hidden_layers": 1, "num_attention_heads": 2, "hidden_size": 16}

@@ -17,7 +17,6 @@ from transformers import (
 
 from malmoi.errors import InputError
 from malmoi.model_folders import discriminator_folder
-from malmoi.model_loading import save_model
 from malmoi.pretrain.config.objective import Recipe
 from malmoi.pretrain.config.settings import PRESETS
 from malmoi.pretrain.engine.optimizer import Optimizers
@@ -29,6 +28,7 @@ from malmoi.pretrain.model.networks import (
     load_pair,
 )
 from malmoi.pretrain.objectives.step import TrainingObjective
+from malmoi.transformers_models import save_model
 from tests.malmoi.pretrain.conftest import TOY, Toy, plan_of
 
 SHARINGS = ["none", "word", "instance", "gdes", "all"]

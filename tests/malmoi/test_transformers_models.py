@@ -17,7 +17,7 @@ from malmoi.text.record import Record
 from malmoi.tokenizer.kinds import ModelKind
 from malmoi.tokenizer.loading import load_pretraining_tokenizer
 from malmoi.tokenizer.training import train_tokenizer
-from malmoi.tokenizer_folders import load_tokenizer, save_tokenizer
+from malmoi.transformers_models import load_tokenizer, save_tokenizer
 
 ROOT = Path(__file__).parents[2]
 RELEASED = ("malmoi-small", "malmoi-small-reviews", "malmoi-small-memos")
