@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
-from string import Template
 from typing import TYPE_CHECKING, Any
 
 from huggingface_hub import ModelCardData, metadata_load
+from jinja2 import Environment, StrictUndefined
 
 from malmoi.model_folders import is_hub_id, read_config, read_json
 
@@ -49,57 +49,29 @@ def write_card(
         calibrated: whether probabilities need no temperature any more.
         linear: whether there is a linear part, which only Malmoi adds.
     """
-    report = _report(folder)
-    template = files("malmoi.publishing").joinpath("card.md").read_text(encoding="utf-8")
-    values = {
-        "front": ModelCardData(**_front(folder, name, description, report)).to_yaml().strip(),
-        "name": name,
-        "gives": _what(description),
-        "labels": ", ".join(description.labels),
-        "pipeline": _pipeline_call(description),
-        "pipeline_note": _THRESHOLDS if description.gives == "labels" else "",
-        "answer": _answer_of_logits(description),
-        "texts": _texts(description),
-        "lists": ", ".join(f"[{text}]" for text in _texts(description).split(", ")),
-        "other_labels": _OTHER_LABELS if linear else "",
-        "only_malmoi": _only_malmoi(report, calibrated=calibrated, linear=linear),
-        "max_length": str(description.max_length),
-        "evaluation": _evaluation(report),
-        "kept": _kept(folder),
-    }
-    path.write_text(Template(template).substitute(values), encoding="utf-8")
-
-
-def _only_malmoi(report: Mapping[str, Any], *, calibrated: bool, linear: bool) -> str:
-    """Lines about what other programs leave out; empty where they leave out nothing."""
-    if not linear:
-        return "" if calibrated else _NOT_CALIBRATED
+    # Beside the weights of a released model, or above those of a run.
+    report = read_json(folder / "report.json") or read_json(folder.resolve().parent / "report.json")
+    plan = report.get("plan") or {}
     parts = report.get("parts") or {}
-    alone, both = ((parts.get(name) or {}).get("mean_f1") for name in ("encoder", "both"))
-    scores = ""
-    if isinstance(alone, int | float) and isinstance(both, int | float):
-        scores = (
-            f"  The encoder alone had a macro F1 of {alone:.4f} in the folds, both {both:.4f}.\n"
-        )
-    return _ENCODER_ALONE + scores
-
-
-_NOT_CALIBRATED = (
-    "- Only Malmoi gives calibrated probabilities: the temperature in `calibration.json` could not "
-    "be worked into the last layer.\n"
-)
-_ENCODER_ALONE = """\
-- Only Malmoi adds the linear model (`linear.json`), and the scores above are with it. Pipeline,
-  onnxruntime and page answer by the encoder alone; its probabilities are not calibrated.
-"""
-# Pipeline knows of none, and gives probabilities only.
-_THRESHOLDS = '  # a label counts from its number under "thresholds" in config.json'
-# The share of malmoi-small-reviews: docs/how-to/export.md.
-_OTHER_LABELS = """\
-Only Malmoi gives the labels that were evaluated: the other ways are without the linear part, and
-give other labels (film reviews by malmoi-small-reviews: about one in eight).
-
-"""
+    alone, both = ((parts.get(part) or {}).get("mean_f1") for part in ("encoder", "both"))
+    template = files("malmoi.publishing").joinpath("card.md").read_text(encoding="utf-8")
+    jinja = Environment(
+        trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined
+    )
+    card = jinja.from_string(template).render(
+        front=ModelCardData(**_front(folder, name, description, report)).to_yaml().strip(),
+        name=name,
+        model=description,
+        linear=linear,
+        calibrated=calibrated,
+        scores=_scores(report),
+        folds=(plan.get("folds") or report.get("settings") or {}).get("folds"),
+        texts=(report.get("data") or {}).get("texts") or (plan.get("data") or {}).get("texts"),
+        alone=alone,
+        both=both,
+        kept=_kept(folder),
+    )
+    path.write_text(card, encoding="utf-8")
 
 
 def licence_of(folder: Path) -> str:
@@ -109,11 +81,6 @@ def licence_of(folder: Path) -> str:
     except Exception:  # none there, or one that no library reads
         return "unknown"
     return licence if isinstance(licence, str) else "unknown"
-
-
-def _report(folder: Path) -> dict[str, Any]:
-    """report.json, beside the weights of a released model or above those of a run."""
-    return read_json(folder / "report.json") or read_json(folder.resolve().parent / "report.json")
 
 
 def _front(
@@ -136,70 +103,16 @@ def _front(
     return front
 
 
-def _what(description: ModelDescription) -> str:
-    what = {
-        "label": "It gives one label",
-        "labels": "It gives any number of labels",
-        "value": "It gives a value",
-    }[description.gives]
-    return f"{what} to {'a pair of Korean texts' if description.pairs else 'a Korean text'}"
-
-
-def _pipeline_call(description: ModelDescription) -> str:
-    text = '"배송은 빨랐는데 향이 너무 세요"'
-    given = f'{{"text": {text}, "text_pair": "향이 강하네요"}}' if description.pairs else text
-    every = ", top_k=None" if description.gives == "labels" else ""
-    return f"classify({given}{every})"
-
-
-def _texts(description: ModelDescription) -> str:
-    second = ', "향이 강하네요"' if description.pairs else ""
-    return f'"배송은 빨랐는데 향이 너무 세요"{second}'
-
-
-def _answer_of_logits(description: ModelDescription) -> str:
-    if description.gives == "value":
-        return "print(float(logits[0]))"
-    if description.gives == "labels":
-        return (
-            'thresholds = config.get("thresholds", [0.5] * len(logits))\n'
-            "probabilities = 1 / (1 + np.exp(-logits))\n"
-            'print([config["id2label"][str(n)] for n in np.flatnonzero(probabilities >= '
-            "thresholds)])"
-        )
-    return 'print(config["id2label"][str(logits.argmax())])'
-
-
-def _evaluation(report: Mapping[str, Any]) -> str:
-    """A table of the held-out scores, and where they come from."""
+def _scores(report: Mapping[str, Any]) -> dict[str, float]:
+    """The held-out scores by their titles; none without a record of an evaluation."""
     pooled = report.get("pooled")
     if not isinstance(pooled, dict):
-        return "No record of an evaluation lay beside the model.\n"
-    data, settings = report.get("data") or {}, report.get("settings") or {}
-    plan = report.get("plan") or {}
-    folds = (plan.get("folds") or settings).get("folds")
-    texts = data.get("texts") or (plan.get("data") or {}).get("texts")
-    lines = [
-        f"{folds}-fold cross-validation by Malmoi"
-        + (f" on {texts:,} texts" if isinstance(texts, int) else "")
-        + "; every text was scored by a model that had not learnt it.\n",
-        "| score | held-out texts |",
-        "| --- | --- |",
-    ]
-    lines += [
-        f"| {title} | {pooled[key]:.4f} |"
-        for key, title in _SCORES.items()
-        if isinstance(pooled.get(key), int | float)
-    ]
-    lines += [
-        f"| F1 of {label} | {scores['f1']:.4f} |"
-        for label, scores in (pooled.get("labels") or {}).items()
-        if isinstance(scores, dict) and isinstance(scores.get("f1"), int | float)
-    ]
-    calibration = report.get("calibration") or {}
-    if isinstance(calibration.get("ece_after"), int | float):
-        lines.append(f"| expected calibration error | {calibration['ece_after']:.4f} |")
-    return "\n".join(lines) + "\n"
+        return {}
+    found = {title: pooled.get(key) for key, title in _SCORES.items()}
+    for label, scores in (pooled.get("labels") or {}).items():
+        found[f"F1 of {label}"] = scores.get("f1") if isinstance(scores, dict) else None
+    found["expected calibration error"] = (report.get("calibration") or {}).get("ece_after")
+    return {title: score for title, score in found.items() if isinstance(score, int | float)}
 
 
 def _kept(folder: Path) -> str:
