@@ -1,6 +1,7 @@
 """What is not installed, in one line: a server needs no torch, and not every machine exports."""
 
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
 from malmoi.errors import InputError
@@ -12,6 +13,14 @@ INSTALL_TORCH = "pip install 'malmoi[train]' (in a clone: make)"
 def torch_is_there() -> bool:
     """Whether torch and transformers are installed; neither is imported."""
     return all(find_spec(package) is not None for package in TORCH)
+
+
+def installed_version(package: str) -> str | None:
+    """The version of a package; None where it is not installed."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
 def need(what: str, *packages: str, instead: str) -> None:

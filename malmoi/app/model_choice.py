@@ -23,7 +23,7 @@ from malmoi.app.plain_text import escaped
 from malmoi.app.visit import Visit
 from malmoi.errors import InputError
 from malmoi.inference.classifier import Classifier
-from malmoi.inference.opening import is_compared
+from malmoi.inference.exported import measured_engine
 from malmoi.labels.tasks import task_named
 
 MODEL = "model"
@@ -211,7 +211,7 @@ def load_first() -> None:
     """
     models = available_models()
     path = models[preferred(models)] if models else None
-    if path is not None and is_compared(path):
+    if path is not None and measured_engine(path) is not None:
         load_model(str(path), stamp(path))
 
 

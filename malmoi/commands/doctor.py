@@ -7,12 +7,18 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 
 from malmoi.cache import CACHE, entries
-from malmoi.installed import INSTALL_TORCH
-from malmoi.model_folders import architecture, has_weights
+from malmoi.installed import INSTALL_TORCH, installed_version
+from malmoi.model_folders import (
+    architecture,
+    find_classifiers,
+    has_weights,
+    read_config,
+    unsupported_task,
+)
 from malmoi.paths import HOME_VARIABLE, home, label_database, runs
 
 ABOUT = (
@@ -85,19 +91,21 @@ def main(settings: DoctorSettings) -> None:
 
 
 def _installed() -> Iterator[Finding]:
-    yield Finding(True, "malmoi", f"{_version('malmoi') or 'not installed'}, {_code_place()}")
+    own = installed_version("malmoi") or "not installed"
+    yield Finding(True, "malmoi", f"{own}, code in {Path(__file__).resolve().parents[1]}")
     yield Finding(sys.version_info >= (3, 11), "Python", platform.python_version())
-    absent = [name for name in _packages(None) if _version(name) is None]
+    absent = [name for name in _packages(None) if installed_version(name) is None]
     install = f"pip install -c constraints.txt {' '.join(absent)}" if absent else ""
-    shown = [
-        f"{name} {_version(name) or 'missing'}" for name in ("torch", "transformers", "streamlit")
-    ]
-    yield Finding(not absent, "packages", ", ".join(shown), install)
+    shown = ", ".join(
+        f"{name} {installed_version(name) or 'missing'}"
+        for name in ("torch", "transformers", "streamlit")
+    )
+    yield Finding(not absent, "packages", shown, install)
 
 
 def _features() -> Iterator[Finding]:
     for extra, purpose in _FEATURES.items():
-        absent = [name for name in _packages(extra) if _version(name) is None]
+        absent = [name for name in _packages(extra) if installed_version(name) is None]
         found = purpose if not absent else f"{purpose}: without {', '.join(absent)}"
         command = f"pip install -c constraints.txt -e '.[{extra}]'"
         yield Finding(not absent, extra, found, command if absent else "")
@@ -133,9 +141,14 @@ def _device() -> Iterator[Finding]:
 
 
 def _models() -> Iterator[Finding]:
-    from malmoi.model_folders import find_classifiers, read_config, unsupported_task
+    from malmoi.inference.exported import all_measurements
 
-    encoders = _encoders()
+    places = [*runs("pretrain").glob("[!.]*/discriminator"), *(home() / "checkpoints").glob("*")]
+    encoders = [
+        path
+        for path in sorted(places)
+        if has_weights(path) and architecture(path) == "ElectraForPreTraining"
+    ]
     shown = ", ".join(map(str, encoders)) or "none"
     advice = "" if encoders else "python pretrain/run.py --corpus corpora/comments makes one"
     yield Finding(bool(encoders), "encoders", shown, advice)
@@ -145,13 +158,6 @@ def _models() -> Iterator[Finding]:
     shown = shown or "none"
     advice = "" if classifiers else "python finetune/kfold.py makes one, which the app then uses"
     yield Finding(bool(classifiers), "classifiers", shown, advice)
-    yield from _engines()
-
-
-def _engines() -> Iterator[Finding]:
-    """Which engine was the fastest here, of each model that was compared."""
-    from malmoi.inference.exported import all_measurements
-
     found = all_measurements()
     for values in found[:_SHOWN_ENGINES]:
         others = ", ".join(
@@ -183,15 +189,6 @@ def _places() -> Iterator[Finding]:
     yield Finding(free > _ENOUGH_BYTES, "free disk", f"{free / 2**30:.0f} GiB", advice)
 
 
-def _encoders() -> list[Path]:
-    places = [*runs("pretrain").glob("[!.]*/discriminator"), *(home() / "checkpoints").glob("*")]
-    return [
-        path
-        for path in sorted(places)
-        if has_weights(path) and architecture(path) == "ElectraForPreTraining"
-    ]
-
-
 def _packages(extra: str | None) -> list[str]:
     """What this package, or one of its extras, asks for."""
     try:
@@ -205,17 +202,6 @@ def _packages(extra: str | None) -> list[str]:
         if name != "malmoi" and (of[1] if of else None) == extra:
             found.append(name)
     return found
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
-
-
-def _code_place() -> str:
-    return f"code in {Path(__file__).resolve().parents[1]}"
 
 
 def _processor() -> str:

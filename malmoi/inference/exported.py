@@ -1,9 +1,9 @@
 """Classifiers exported to ONNX: in `runs/cache/onnx`, found by what they were made of, or in the
-folder of a published model.
+folder of a published model; and which engine was the fastest for a model on which machine.
 
-An entry of the cache holds the network in fp32 and in int8, what is known of the model, its
-tokenizer, and which engine was the fastest on which machine. A published folder has the networks
-and what is known of the model in `onnx/`. Finding one imports neither torch nor transformers.
+An entry of the cache holds the network in fp32 and in int8, what is known of the model, and its
+tokenizer. A published folder has the networks and what is known of the model in `onnx/`. Finding
+one imports neither torch nor transformers.
 """
 
 from __future__ import annotations
@@ -12,11 +12,9 @@ import hashlib
 import json
 import os
 import platform
-import shutil
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +22,7 @@ from malmoi import cache
 from malmoi.files import file_sha256, write_at_once
 from malmoi.inference.description import ModelDescription
 from malmoi.inference.engine import ENGINES, EngineName
+from malmoi.installed import installed_version
 from malmoi.model_folders import (
     PUBLISHED_DESCRIPTION,
     PUBLISHED_FP32,
@@ -44,8 +43,6 @@ DESCRIPTION = "description.json"
 TOKENIZER = "tokenizer.json"
 # Raise it whenever another network would be exported of the same weights.
 EXPORT_VERSION = 3
-# End of the names of entries that have measurements of a published model, and no networks.
-_PUBLISHED = "-published"
 _MADE_BY = ("torch", "transformers", "tokenizers", "onnx", "onnxscript", "onnxruntime")
 _MADE_OF = ("*.json", "*.txt", "*.model", "*.safetensors")
 # What a run keeps beside the model, and changes nothing of it.
@@ -75,35 +72,14 @@ class Exported:
 
 def entry_path(folder: Path) -> Path:
     """Where the export of the model in `folder` is kept, whether it is there or not."""
-    digest = hashlib.sha256()
-    for package in _MADE_BY:
-        digest.update(f"{package} {_version(package)}\n".encode())
-    return cache.CACHE / KIND / f"{_of_model(folder)}-{digest.hexdigest()[:8]}"
-
-
-def published_entry_path(folder: Path) -> Path:
-    """Where it is kept what is measured of a published model.
-
-    That is no export, and must not stand in the place of one.
-    """
-    entry = entry_path(folder)
-    return entry.with_name(f"{entry.name}{_PUBLISHED}")
+    return cache.CACHE / KIND / f"{_of_model(folder)}-{_versions()}"
 
 
 def any_exported(folder: Path) -> Exported | None:
     """An export of the model in `folder`, by whatever versions of the packages; the newest."""
-    entries = [path for path in _entries(folder) if not path.name.endswith(_PUBLISHED)]
+    found = (cache.CACHE / KIND).glob(f"{_of_model(folder)}-{'[0-9a-f]' * 8}")
+    entries = sorted(found, key=lambda path: path.stat().st_mtime, reverse=True)
     return next((one for path in entries if (one := find_exported(path))), None)
-
-
-def measurements_of_published(folder: Path) -> list[Path]:
-    """Where it lies what was measured of a published model, by whatever versions; newest first."""
-    return [path for path in _entries(folder) if path.name.endswith(_PUBLISHED)]
-
-
-def _entries(folder: Path) -> list[Path]:
-    found = (cache.CACHE / KIND).glob(f"{_of_model(folder)}-*")
-    return sorted(found, key=lambda path: path.stat().st_mtime, reverse=True)
 
 
 def _of_model(folder: Path) -> str:
@@ -132,7 +108,7 @@ def find_exported(path: Path) -> Exported | None:
         if (sizes := _sizes(path, FILES)) != values["sizes"]:
             raise ValueError(f"files of {sizes} bytes, not {values['sizes']}")
     except (OSError, ValueError, KeyError, TypeError):
-        remove_exported(path)
+        cache.remove(path)
         return None
     with suppress(OSError):  # somebody else's folder
         cache.mark_used(path)
@@ -188,11 +164,6 @@ def _sizes(path: Path, files: Mapping[EngineName, str]) -> dict[str, int]:
     return {name: (path / name).stat().st_size for name in files.values()}
 
 
-def remove_exported(path: Path) -> None:
-    """Remove a damaged entry; it is made again when it is wanted."""
-    shutil.rmtree(path, ignore_errors=True)
-
-
 def write_description(path: Path, description: ModelDescription, tokenizer: str | None) -> None:
     """Write what `find_exported` reads, into a folder that has the networks already."""
     values = {
@@ -206,21 +177,37 @@ def write_description(path: Path, description: ModelDescription, tokenizer: str 
     (path / DESCRIPTION).write_text(text, encoding="utf-8")
 
 
-def read_measurement(path: Path) -> dict[str, Any]:
-    """What `write_measurement` wrote on a machine like this; empty where nothing was measured."""
-    return read_json(path / _measurement_name())
+def measurements_path(folder: Path) -> Path:
+    """Where measurements of the model in `folder` are kept, beside its exports."""
+    return cache.CACHE / KIND / f"{_of_model(folder)}-measured"
 
 
-def measured_engine(path: Path) -> EngineName | None:
+def read_measurement(folder: Path) -> dict[str, Any]:
+    """What was measured on a machine like this by these versions; empty where nothing was."""
+    return read_json(measurements_path(folder) / f"fastest-{_machine()}-{_versions()}.json")
+
+
+def write_measurement(folder: Path, values: dict[str, Any]) -> None:
+    """Keep which engine is the fastest on this machine for the model in `folder`."""
+    path = measurements_path(folder) / f"fastest-{_machine()}-{_versions()}.json"
+    write_at_once(path, json.dumps(values, ensure_ascii=False, indent=1))
+
+
+def measured_engine(folder: Path) -> EngineName | None:
     """The engine that was the fastest on a machine like this; None where nothing was measured."""
-    found = read_measurement(path).get("engine")
+    found = read_measurement(folder).get("engine")
     return next((name for name in ENGINES if name == found), None)
 
 
-def fastest_elsewhere(path: Path) -> EngineName | None:
-    """The fastest ONNX engine that agreed on some other machine; None where none was measured."""
-    files = sorted(path.glob("fastest-*.json"), key=lambda file: file.stat().st_mtime)
+def fastest_export(folder: Path) -> EngineName | None:
+    """The fastest ONNX engine that agreed, by whatever versions, here or else on other machines."""
+    files = sorted(
+        measurements_path(folder).glob("fastest-*.json"),
+        key=lambda file: (file.name.startswith(f"fastest-{_machine()}-"), file.stat().st_mtime),
+    )
     for values in map(read_json, reversed(files)):
+        if (engine := values.get("engine")) in FILES:
+            return engine
         measured = {name: (values.get("measured") or {}).get(name) or {} for name in FILES}
         rates = {
             name: one["texts_per_second"] for name, one in measured.items() if one.get("agrees")
@@ -230,23 +217,18 @@ def fastest_elsewhere(path: Path) -> EngineName | None:
     return None
 
 
-def write_measurement(path: Path, values: dict[str, Any]) -> None:
-    """Keep which engine is the fastest on this machine, in the entry at `path`."""
-    write_at_once(path / _measurement_name(), json.dumps(values, ensure_ascii=False, indent=1))
-
-
 def all_measurements() -> list[dict[str, Any]]:
     """What was measured on this machine, of every exported classifier, newest first."""
-    files = (cache.CACHE / KIND).glob(f"[!.]*/{_measurement_name()}")
+    files = (cache.CACHE / KIND).glob(f"[!.]*/fastest-{_machine()}-{_versions()}.json")
     dated = sorted(files, key=lambda file: file.stat().st_mtime, reverse=True)
     found = [read_json(file) for file in dated]
     return [values for values in found if {"engine", "model", "measured"} <= values.keys()]
 
 
-def _measurement_name() -> str:
-    """Another machine that shares the folder has a file of its own; so has one with a new GPU."""
+def _machine() -> str:
+    """Another machine that shares the folder has files of its own; so has one with a new GPU."""
     facts = (_processor(), available_cores(), Path("/dev/nvidia0").exists())
-    return f"fastest-{hashlib.sha256(repr(facts).encode()).hexdigest()[:12]}.json"
+    return hashlib.sha256(repr(facts).encode()).hexdigest()[:12]
 
 
 def _processor() -> str:
@@ -259,8 +241,6 @@ def _processor() -> str:
     return "\n".join(known[:2])
 
 
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
+def _versions() -> str:
+    lines = (f"{package} {installed_version(package)}\n" for package in _MADE_BY)
+    return hashlib.sha256("".join(lines).encode()).hexdigest()[:8]

@@ -31,13 +31,10 @@ from malmoi.inference.exported import (
     Exported,
     any_exported,
     entry_path,
-    fastest_elsewhere,
+    fastest_export,
     find_exported,
     find_published,
     measured_engine,
-    measurements_of_published,
-    published_entry_path,
-    remove_exported,
     write_measurement,
 )
 from malmoi.inference.tokenizing import (
@@ -91,36 +88,19 @@ def open_classifier(
         )
     if not torch_is_there():
         return _without_torch(folder, choice, threads)
-    if choice in ("torch", "torch-fp32", "torch-bf16"):
-        return open_stock(_load(folder), choice)
-    published = find_published(folder)
-    place = _measurement_place(folder, published)
     if choice == "auto":
-        choice = measured_engine(place) or "auto"
+        choice = measured_engine(folder) or "auto"
     if choice == "auto":
-        return _measured(folder, place, published, threads, say)
+        return _measured(folder, threads, say)
     if choice in ("onnx-fp32", "onnx-int8"):
-        return _with_onnx(folder, published, [choice], threads, say)[choice]
+        return _with_onnx(folder, [choice], threads, say)[choice]
     return open_stock(_load(folder), choice)
 
 
-def is_compared(folder: Path) -> bool:
-    """Whether the fastest engine of the classifier in a folder is known on this machine."""
-    return measured_engine(_measurement_place(folder, find_published(folder))) is not None
-
-
-def _measurement_place(folder: Path, published: Exported | None) -> Path:
-    return entry_path(folder) if published is None else published_entry_path(folder)
-
-
 def _without_torch(folder: Path, choice: EngineChoice, threads: int | None) -> Opened:
-    """Take what was exported where torch was; for `auto` the fastest one here, else the one there.
-
-    A measurement of a published folder is found under whatever versions of torch it was made.
-    """
+    """Take what was exported where torch was; for `auto` what is fastest here, else there."""
     need(Phrase("an ONNX engine"), "onnxruntime", instead=_INSTALL_ONNXRUNTIME)
-    published = find_published(folder)
-    exported = published or any_exported(folder)
+    exported = find_published(folder) or any_exported(folder)
     if exported is None or exported.tokenizer is None:
         raise InputError(
             "no ONNX export of {folder} in {cache}, and torch and transformers, which make one, "
@@ -128,13 +108,8 @@ def _without_torch(folder: Path, choice: EngineChoice, threads: int | None) -> O
             folder=folder,
             cache=cache.CACHE / KIND,
         )
-    name: EngineName | None = choice if choice in ("onnx-fp32", "onnx-int8") else None
-    places = [exported.path] if published is None else measurements_of_published(folder)
-    for place in places:
-        if name is None:
-            measured = measured_engine(place)
-            name = measured if measured in FILES else fastest_elsewhere(place)
-    return _of_exported(folder, exported, name or "onnx-fp32", threads)
+    known = choice if choice in ("onnx-fp32", "onnx-int8") else fastest_export(folder)
+    return _of_exported(folder, exported, known or "onnx-fp32", threads)
 
 
 def _load(folder: Path) -> StockClassifier:
@@ -158,7 +133,6 @@ def open_stock(stock: StockClassifier, choice: EngineChoice = "torch") -> Opened
 
 def _with_onnx(
     folder: Path,
-    published: Exported | None,
     names: Sequence[EngineName],
     threads: int | None,
     say: Say | None,
@@ -167,12 +141,21 @@ def _with_onnx(
     """Open ONNX engines of what was exported, or of a new export where that is damaged."""
     need(Phrase("an ONNX engine"), "onnxruntime", instead=_INSTALL_ONNXRUNTIME)
     entry = entry_path(folder)
-    for exported in (published, find_exported(entry)):
+    for exported in (find_published(folder), find_exported(entry)):
         if exported is not None:
             with suppress(InputError):
                 return {name: _of_exported(folder, exported, name, threads) for name in names}
-    remove_exported(entry)
-    exported = _export(stock or _load(folder), entry, say)
+    cache.remove(entry)
+    if say is not None:
+        say("exporting the model to ONNX, once")
+    from malmoi.inference.exporting import export_classifier
+
+    stock = stock or _load(folder)
+    serialized = serialized_tokenizer(stock.tokenizer)
+    try:
+        exported = export_classifier(entry, stock.model, stock.description, serialized)
+    except InputError as error:
+        raise InputError("{error}; take the engine torch-fp32", error=error) from error
     return {name: _of_exported(folder, exported, name, threads) for name in names}
 
 
@@ -206,25 +189,7 @@ def _of_exported(folder: Path, exported: Exported, name: EngineName, threads: in
     return Opened(engine=engine, tokenizer=tokenizer, description=exported.description)
 
 
-def _export(stock: StockClassifier, entry: Path, say: Say | None) -> Exported:
-    from malmoi.inference.exporting import export_classifier
-
-    if say is not None:
-        say("exporting the model to ONNX, once")
-    serialized = serialized_tokenizer(stock.tokenizer)
-    try:
-        return export_classifier(entry, stock.model, stock.description, serialized)
-    except InputError as error:
-        raise InputError("{error}; take the engine torch-fp32", error=error) from error
-
-
-def _measured(
-    folder: Path,
-    place: Path,
-    published: Exported | None,
-    threads: int | None,
-    say: Say | None,
-) -> Opened:
+def _measured(folder: Path, threads: int | None, say: Say | None) -> Opened:
     """Take the fastest engine that agrees with the reference, and remember which it was.
 
     Where nothing can be compared (a GPU, no sample texts, a network that cannot be exported) it is
@@ -239,7 +204,7 @@ def _measured(
     if sample is None:
         return open_stock(stock, "torch")
     try:
-        onnx = _with_onnx(folder, published, list(FILES), threads, say, stock)
+        onnx = _with_onnx(folder, list(FILES), threads, say, stock)
     except (InputError, OSError):  # a folder that cannot be written, a full disk
         return open_stock(stock, "torch")
     if say is not None:
@@ -254,5 +219,5 @@ def _measured(
     engines = {name: one.engine for name, one in opened.items()}
     found = measure(engines, tokens, stock.description, sample.targets)
     with suppress(OSError):  # it is measured again
-        write_measurement(place, {"model": str(folder), **found})
+        write_measurement(folder, {"model": str(folder), **found})
     return opened[found["engine"]]

@@ -12,12 +12,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from malmoi import cache
 from malmoi.__main__ import main
 from malmoi.errors import InputError
 from malmoi.inference import parquet_parts, table_prediction
 from malmoi.inference.classifier import Classifier
 from malmoi.inference.cluster_prediction import PARTS, write_part
-from malmoi.inference.exported import entry_path, remove_exported
+from malmoi.inference.exported import entry_path
 from malmoi.inference.parquet_parts import cut_parts, rows_of_part
 from malmoi.inference.shipped_model import load_shipped, ship_model
 from malmoi.inference.table_prediction import units_of
@@ -255,7 +256,7 @@ def test_a_shipped_model_predicts_the_same_without_its_folder(
     # What a machine has exported itself, by other versions, is not taken: here, nothing of use.
     (entry_path(classifier_directory) / "int8.onnx").write_bytes(shipped.export["fp32.onnx"])
     assert load_shipped(shipped, threads=1).predict_rows(comments[:200]) == expected
-    remove_exported(entry_path(classifier_directory))
+    cache.remove(entry_path(classifier_directory))
 
 
 def test_a_part_that_cannot_be_written_leaves_nothing(

@@ -483,7 +483,7 @@ class TestAuto:
         said: list[str] = []
         first = Classifier.load(classifier_directory, say=said.append)
         assert [line.split()[0] for line in said] == ["exporting", "comparing"]
-        kept = read_measurement(entry_path(classifier_directory))
+        kept = read_measurement(classifier_directory)
         assert kept["engine"] == first.engine and kept["texts"] == 252
         assert set(kept["measured"]) >= {"torch-fp32", "onnx-fp32", "onnx-int8"}
         monkeypatch.setattr(opening, "_measured", None)
@@ -496,8 +496,8 @@ class TestAuto:
             patch.setattr(cache, "CACHE", shared_cache)
             Classifier.load(classifier_directory, "onnx-int8")
             kept = entry_path(classifier_directory)
-        entry = shutil.copytree(kept, entry_path(classifier_directory))
-        assert read_measurement(entry) == {}
+        shutil.copytree(kept, entry_path(classifier_directory))
+        assert read_measurement(classifier_directory) == {}
 
     @pytest.mark.usefixtures("exported")
     def test_an_engine_with_other_labels_is_not_taken(
@@ -517,7 +517,7 @@ class TestAuto:
         monkeypatch.setattr(selection, "calibration_texts", lambda description: sample)
         monkeypatch.setattr(selection, "_macro_f1", lambda *_: next(scores))
         assert Classifier.load(classifier_directory).engine == "torch-fp32"
-        kept = read_measurement(entry_path(classifier_directory))["measured"]
+        kept = read_measurement(classifier_directory)["measured"]
         assert kept["torch-fp32"]["macro_f1"] == 0.9
 
     def test_without_samples_it_is_torch(

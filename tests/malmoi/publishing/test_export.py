@@ -18,7 +18,7 @@ from transformers import pipeline
 
 from malmoi import Classifier, InputError, cache
 from malmoi.__main__ import main
-from malmoi.inference.exported import published_entry_path, write_measurement
+from malmoi.inference.exported import measurements_path, write_measurement
 from malmoi.inference.prediction import ValuePrediction
 from malmoi.publishing.folder import export_folder
 from tests.malmoi.finetune.conftest import LABELS, separable
@@ -171,13 +171,10 @@ def test_without_torch_auto_takes_what_was_measured_of_the_folder(
 ) -> None:
     monkeypatch.delenv("MALMOI_ENGINE")
     folder = exported(classifier_directory)
-    place = published_entry_path(folder)
-    place.mkdir(parents=True)
     monkeypatch.setitem(sys.modules, "torch", None)
     monkeypatch.setattr("malmoi.inference.exported._MADE_BY", ("onnxruntime",))
-    assert published_entry_path(folder) != place
     for engine in ("onnx-int8", "onnx-fp32"):
-        write_measurement(place, {"engine": engine, "model": str(folder), "measured": {}})
+        write_measurement(folder, {"engine": engine, "model": str(folder), "measured": {}})
         assert Classifier.load(folder).engine == engine
     # Nor is it taken for a damaged export, where the networks beside the model are gone.
     (folder / "onnx" / "model.onnx").rename(folder / "onnx" / "other.onnx")
@@ -186,7 +183,7 @@ def test_without_torch_auto_takes_what_was_measured_of_the_folder(
             Classifier.load(folder)
     finally:
         (folder / "onnx" / "other.onnx").rename(folder / "onnx" / "model.onnx")
-    assert place.is_dir()
+    assert measurements_path(folder).is_dir()
 
 
 def test_auto_measures_once_and_keeps_it_apart_from_exports(
@@ -201,7 +198,7 @@ def test_auto_measures_once_and_keeps_it_apart_from_exports(
     assert Classifier.load(folder, say=said.append).engine == first.engine
     assert len(said) == 1
     (place,) = (cache.CACHE / "onnx").iterdir()
-    assert place.name.endswith("-published")
+    assert place.name.endswith("-measured")
 
 
 def test_several_labels(exported: Exported, several_labels_model: Path) -> None:
