@@ -1,9 +1,7 @@
-"""`malmoi export MODEL --output DIR`: a classifier as a folder that a stranger uses."""
+"""`malmoi export --model M --output DIR`: a classifier as a folder that a stranger uses."""
 
 from dataclasses import dataclass
 from pathlib import Path
-
-import tyro
 
 ABOUT = (
     "Write a classifier into a folder for others: a stock transformers model whose tokenizer "
@@ -16,7 +14,7 @@ ABOUT = (
 class ExportSettings:
     """What is exported, to where."""
 
-    model: tyro.conf.Positional[str]
+    model: str
     """A fine-tuned classifier: name of a run or of a released model, directory, or Hub id."""
     output: Path
     """Folder to write, new or empty."""
@@ -24,12 +22,21 @@ class ExportSettings:
 
 def main(settings: ExportSettings) -> None:
     """Write the folder."""
+    from malmoi.errors import InputError
     from malmoi.installed import INSTALL_TORCH, TORCH, need
     from malmoi.model_folders import check_source
-    from malmoi.publishing.output import check_output
 
     check_source(settings.model)
-    check_output(settings.output)
+    output = settings.output
+    taken = output.is_symlink() or output.exists()
+    if taken and not (output.is_dir() and not any(output.iterdir())):
+        found = "a folder with files" if output.is_dir() else "a file"
+        raise InputError(
+            "expected a new or an empty folder for --output, found {found} at {output}; delete it "
+            "or name another",
+            found=found,
+            output=output,
+        )
     need("malmoi export", *TORCH, instead=INSTALL_TORCH)
     from malmoi.publishing.folder import export_folder
 

@@ -1,4 +1,4 @@
-"""`malmoi push MODEL OWNER/NAME`: a classifier to the Hugging Face Hub."""
+"""`malmoi push --model M OWNER/NAME`: a classifier to the Hugging Face Hub."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ ABOUT = (
 class PushSettings:
     """What is sent, to where."""
 
-    model: tyro.conf.Positional[str]
+    model: str
     """Folder of malmoi export, or a classifier: name of a run or of a released model, or
     directory."""
     repository: tyro.conf.Positional[str]

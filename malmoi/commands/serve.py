@@ -1,4 +1,4 @@
-"""`malmoi serve MODEL`: the classifier over HTTP."""
+"""`malmoi serve --model M`: the classifier over HTTP."""
 
 import os
 import sys
@@ -28,7 +28,7 @@ _PACKAGES = ("fastapi", "uvicorn", "prometheus_client")
 class ServeSettings:
     """What is served, where, and to whom."""
 
-    model: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="MODEL")]
+    model: str
     """A fine-tuned classifier: name of a run or of a released model, directory, or Hub id."""
     host: str = "127.0.0.1"
     """Address to listen on; by default only this machine can reach it. 0.0.0.0: every address."""

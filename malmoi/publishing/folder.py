@@ -34,7 +34,6 @@ from malmoi.model_folders import (
     local_source,
 )
 from malmoi.publishing.card import CARD, write_card
-from malmoi.publishing.output import check_output
 from malmoi.publishing.portable_tokenizer import portable_tokenizer
 from malmoi.transformers_models import save_model
 
@@ -56,14 +55,13 @@ def export_folder(source: str | Path, output: Path, *, say: Say = lambda line: N
 
     Args:
         source: directory, name of a run or of a released model, or Hub id of a classifier.
-        output: new or empty.
+        output: new or an empty folder.
         say: called with a line before something that takes long.
 
     Raises:
-        InputError: as `check_output` and `Classifier.load`; a classifier whose encoder has no say;
+        InputError: as `Classifier.load`; a classifier whose encoder has no say;
             a tokenizer that only transformers reads; a network that cannot be exported to ONNX.
     """
-    check_output(output)
     folder = Path(local_source(source))
     linear = _linear_part(folder)
     stock = load_stock(folder)

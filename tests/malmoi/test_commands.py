@@ -230,6 +230,17 @@ def test_flags_that_cannot_be_read_are_one_line(capsys: pytest.CaptureFixture[st
         assert not out and said.startswith("error: ") and said.count("\n") == 1, (command, said)
 
 
+def test_a_model_is_named_by_its_flag_or_by_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in ("serve --port=0", "export --output new", "push --private"):
+        name, *flags = command.split()
+        rest = ["kim/memos"] if name == "push" else []
+        said = []
+        for given in (["--model", "no/such"], ["no/such"]):
+            assert main([name, *flags, *given, *rest]) == 2
+            said.append(capsys.readouterr().err)
+        assert said[0] == said[1] and said[0].count("\n") == 1, command
+
+
 def test_where_tyro_has_no_hook_its_box_stays(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

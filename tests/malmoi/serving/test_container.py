@@ -55,7 +55,7 @@ def test_it_starts_the_command_on_the_port_that_it_shows_and_asks() -> None:
     assert program in project()["scripts"] and command == "serve"
     (model,) = json.loads(last("CMD"))
     assert (ROOT / "checkpoints" / model / "config.json").is_file()
-    settings = tyro.cli(ServeSettings, args=[*flags, model])
+    settings = tyro.cli(ServeSettings, args=[*flags, "--model", model])
     assert (settings.host, settings.model) == ("0.0.0.0", model)
     assert last("EXPOSE") == str(settings.port)
     assert f"'127.0.0.1', {settings.port}," in health_command()[-1]
