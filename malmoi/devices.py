@@ -69,16 +69,12 @@ def prefers_bf16(device: torch.device) -> bool:
     if device.type == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)
     if device.type == "cpu":
+        # Older versions do not tell the name.
+        facts = getattr(torch.cpu, "get_capabilities", dict[str, object])()
         return torch.cpu._is_amx_tile_supported() or (
-            torch.cpu._is_avx512_bf16_supported() and "Intel" not in _cpu_name()
+            torch.cpu._is_avx512_bf16_supported() and "Intel" not in str(facts.get("cpu_name"))
         )
     return False
-
-
-def _cpu_name() -> str:
-    """What torch calls this CPU; older versions do not tell."""
-    capabilities = getattr(torch.cpu, "get_capabilities", dict[str, object])()
-    return str(capabilities.get("cpu_name", ""))
 
 
 def matrix_dtype(device: torch.device, precision: Precision = "auto") -> torch.dtype:

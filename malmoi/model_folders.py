@@ -47,11 +47,8 @@ def weight_files(folder: Path) -> list[Path]:
     """The safetensors of a network, one or in shards; empty where one is missing."""
     if (folder / WEIGHTS).is_file():
         return [folder / WEIGHTS]
-    try:
-        index = json.loads((folder / INDEX).read_text(encoding="utf-8"))
-        files = [folder / str(name) for name in sorted(set(index["weight_map"].values()))]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return []
+    names = _object_at(read_json(folder / INDEX), "weight_map").values()
+    files = [folder / name for name in sorted(set(map(str, names)))]
     return files if all(file.is_file() for file in files) else []
 
 
@@ -66,11 +63,8 @@ def conversion(source: str | Path, folder: Path, flag: str, revision: str | None
         flag: that the new folder is for.
         revision: of the Hub id.
     """
-    try:
-        kind = json.loads((folder / "config.json").read_text(encoding="utf-8"))["architectures"][0]
-    except (OSError, ValueError, KeyError, TypeError, IndexError):
-        kind = ""
-    head = "SequenceClassification" if str(kind).endswith("Classification") else "PreTraining"
+    classifies = architecture(folder).endswith("Classification")
+    head = "SequenceClassification" if classifies else "PreTraining"
     at = "" if revision is None else f", revision='{revision}'"
     return Phrase(
         "convert it once, if you trust it, and give the new folder as {flag}: "
@@ -141,6 +135,11 @@ def has_weights(directory: Path) -> bool:
     )
 
 
+def is_encoder(directory: Path) -> bool:
+    """Whether `directory` holds a pre-trained discriminator."""
+    return has_weights(directory) and architecture(directory) == "ElectraForPreTraining"
+
+
 def is_linear_alone(directory: Path) -> bool:
     """Whether `directory` holds a linear classifier and no encoder that was trained with it."""
     return (directory / LINEAR).is_file() and not (directory / CONFIG).is_file()
@@ -165,13 +164,12 @@ def find_encoder(root: Path | None = None) -> Path:
     ]
     if finished:
         return max(finished, key=lambda path: (path.parent / "run.json").stat().st_mtime)
-    released = [
+    if released := [
         path
         for folder in sorted((root / "checkpoints").glob("*"))
         for path in (folder, folder / ENCODER)
-        if has_weights(path) and architecture(path) == "ElectraForPreTraining"
-    ]
-    if released:
+        if is_encoder(path)
+    ]:
         return min(released, key=_weights_size)
     raise InputError(
         "no pre-trained encoder under {runs} or {checkpoints}: run `python pretrain/run.py "
@@ -250,7 +248,7 @@ def better_read(encoder: Path, root: Path | None = None) -> str:
     others = {
         path: _object_at(read_json(path / "run.json"), "progress").get("tokens", 0)
         for path in sorted((root / "checkpoints").glob("*"))
-        if architecture(path) == "ElectraForPreTraining"
+        if is_encoder(path)
     }
     more = [path for path, tokens in others.items() if tokens > _FAR_MORE * read]
     if not more:
@@ -386,9 +384,8 @@ def read_config(directory: Path) -> dict[str, Any]:
 
 def architecture(directory: Path) -> str:
     """The class named in a model directory's config.json; "" when it names none."""
-    config = read_config(directory)
-    names = config.get("architectures") or [""]
-    return str(names[0])
+    names = read_config(directory).get("architectures")
+    return str(names[0]) if isinstance(names, list) and names else ""
 
 
 def read_json(path: Path) -> dict[str, Any]:

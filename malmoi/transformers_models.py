@@ -299,15 +299,11 @@ def _reader_for(directory: Path) -> Any:
     if (directory / "tokenizer.json").is_file():
         described = any((directory / name).is_file() for name in (_OWN_CONFIG, CONFIG))
         return AutoTokenizer if described else PreTrainedTokenizerFast
-    if (directory / "vocab.txt").is_file() and not _names_its_class(directory):
-        return BertTokenizer  # what a list of entries is for
-    return AutoTokenizer
-
-
-def _names_its_class(directory: Path) -> bool:
-    """Whether a configuration says which class reads the entries, itself or by the model's kind."""
+    # Whether a configuration says which class reads the entries, itself or by the model's kind.
     named = ((_OWN_CONFIG, "tokenizer_class"), (CONFIG, "model_type"))
-    return any(key in read_json(directory / name) for name, key in named)
+    if any(key in read_json(directory / name) for name, key in named):
+        return AutoTokenizer
+    return BertTokenizer if (directory / "vocab.txt").is_file() else AutoTokenizer
 
 
 def refuse_taking_apart(tokenizer: PreTrainedTokenizerBase, source: str | Path) -> None:

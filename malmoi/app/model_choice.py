@@ -23,7 +23,7 @@ from malmoi.app.plain_text import escaped
 from malmoi.app.visit import Visit
 from malmoi.errors import InputError
 from malmoi.inference.classifier import Classifier
-from malmoi.inference.exported import measured_engine
+from malmoi.inference.onnx_exports import measured_engine
 from malmoi.labels.tasks import task_named
 
 MODEL = "model"

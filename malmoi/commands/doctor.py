@@ -12,13 +12,7 @@ from pathlib import Path
 
 from malmoi.cache import CACHE, entries
 from malmoi.installed import INSTALL_TORCH, installed_version
-from malmoi.model_folders import (
-    architecture,
-    find_classifiers,
-    has_weights,
-    read_config,
-    unsupported_task,
-)
+from malmoi.model_folders import find_classifiers, is_encoder, read_config, unsupported_task
 from malmoi.paths import HOME_VARIABLE, home, label_database, runs
 
 ABOUT = (
@@ -141,14 +135,10 @@ def _device() -> Iterator[Finding]:
 
 
 def _models() -> Iterator[Finding]:
-    from malmoi.inference.exported import all_measurements
+    from malmoi.inference.onnx_exports import all_measurements
 
     places = [*runs("pretrain").glob("[!.]*/discriminator"), *(home() / "checkpoints").glob("*")]
-    encoders = [
-        path
-        for path in sorted(places)
-        if has_weights(path) and architecture(path) == "ElectraForPreTraining"
-    ]
+    encoders = [path for path in sorted(places) if is_encoder(path)]
     shown = ", ".join(map(str, encoders)) or "none"
     advice = "" if encoders else "python pretrain/run.py --corpus corpora/comments makes one"
     yield Finding(bool(encoders), "encoders", shown, advice)

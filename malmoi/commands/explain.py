@@ -42,16 +42,21 @@ def main(settings: ExplainSettings) -> None:
     from malmoi.text.cleaning.cleaner import clean_text
 
     if settings.text == "-":
-        settings = replace(settings, text=_standard_input())
+        try:
+            text = sys.stdin.buffer.read().decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise InputError(
+                "standard input: expected a text in UTF-8, found other bytes ({error}); convert it",
+                error=error,
+            ) from error
+        settings = replace(settings, text=text)
     # As `malmoi predict` leaves such a row without a label.
     if not clean_text(settings.text) and not clean_text(settings.pair or ""):
         raise InputError(
             "expected a text to explain, found one that is empty once it is clean; give one with "
             "words"
         )
-    classifier = Classifier.load(
-        settings.model, settings.engine, say=lambda line: print(line, file=sys.stderr, flush=True)
-    )
+    classifier = Classifier.load(settings.model, settings.engine)
     found = classifier.explain(settings.text, settings.pair, label=settings.label)
     print(f"{found.label} {found.score:.3f}")
     if found.predicted != found.label:
@@ -64,13 +69,3 @@ def main(settings: ExplainSettings) -> None:
         print(f"{word.weight:+7.2f}  {bar:<{_BAR}}  {second}{word.text}")
     if found.cut:
         print("the text has further words, which are not explained")
-
-
-def _standard_input() -> str:
-    try:
-        return sys.stdin.buffer.read().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(
-            "standard input: expected a text in UTF-8, found other bytes ({error}); convert it",
-            error=error,
-        ) from error

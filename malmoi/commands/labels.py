@@ -105,7 +105,18 @@ def _export(settings: LabelsSettings, file: Path) -> None:
 
     access, project = _project(settings)
     if settings.target != "table":
-        _export_for(settings.target, access, project, file)
+        from malmoi.labels.other_tools import export_for
+
+        ending = ".json" if settings.target == "label-studio" else ".jsonl"
+        if file.suffix.lower() != ending:
+            raise InputError(
+                "expected a file that ends with {ending} for {tool}, found {file}",
+                ending=ending,
+                tool=settings.target,
+                file=file,
+            )
+        written = export_for(access, file, settings.target)
+        print(f"{file}: {written:,} texts of {project.name}", file=sys.stderr)
         return
     cuts = CutCells()
     written = export_table(access, file, labelled_only=not settings.all_texts, cuts=cuts)
@@ -114,25 +125,6 @@ def _export(settings: LabelsSettings, file: Path) -> None:
     # Finished texts have as many labels as they need; one label is enough to be in the file.
     which = "texts" if settings.all_texts else "texts with a label"
     print(f"{file}: {written:,} {which} of {project.name}", file=sys.stderr)
-
-
-def _export_for(
-    tool: Literal["label-studio", "doccano"],
-    access: "ProjectAccess",
-    project: "Project",
-    file: Path,
-) -> None:
-    from malmoi.labels.other_tools import export_for
-
-    ending = ".json" if tool == "label-studio" else ".jsonl"
-    if file.suffix.lower() != ending:
-        raise InputError(
-            "expected a file that ends with {ending} for {tool}, found {file}",
-            ending=ending,
-            tool=tool,
-            file=file,
-        )
-    print(f"{file}: {export_for(access, file, tool):,} texts of {project.name}", file=sys.stderr)
 
 
 def _import(settings: LabelsSettings) -> None:

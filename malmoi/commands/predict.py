@@ -272,7 +272,7 @@ def _plan(
     settings: PredictSettings, sources: Sequence["Source"], classifier: "Classifier"
 ) -> dict[str, Any]:
     """All that finished units depend on."""
-    from malmoi.inference.exported import model_hash
+    from malmoi.inference.onnx_exports import model_hash
     from malmoi.inference.table_prediction import ROWS_IN_UNIT
     from malmoi.model_folders import classifier_folder
     from malmoi.text.cleaning.cleaner import CLEANER_VERSION

@@ -28,7 +28,7 @@ def main(settings: PushSettings) -> None:
     import tempfile
     from pathlib import Path
 
-    from malmoi.inference.exported import find_published
+    from malmoi.inference.onnx_exports import find_published
     from malmoi.installed import INSTALL_TORCH, TORCH, need
     from malmoi.messages import Phrase
     from malmoi.model_folders import check_source

@@ -54,13 +54,11 @@ def main(settings: ServeSettings) -> None:
     token = _token(settings.token_file)
     with listen(settings.host, settings.port) as taken:
         from malmoi.inference.classifier import Classifier
-        from malmoi.inference.exported import model_hash
+        from malmoi.inference.onnx_exports import model_hash
         from malmoi.model_folders import classifier_folder
         from malmoi.serving.application import make_application
 
-        classifier = Classifier.load(
-            settings.model, settings.engine, threads=settings.threads, say=_say
-        )
+        classifier = Classifier.load(settings.model, settings.engine, threads=settings.threads)
         weights = model_hash(classifier_folder(settings.model))
         application = make_application(
             classifier,
@@ -69,9 +67,11 @@ def main(settings: ServeSettings) -> None:
             token=token,
         )
         if token is None and not only_here(taken):
-            _say(
+            print(
                 f"whoever can reach {settings.host} may use it, unencrypted; give --token-file, "
-                "and put a proxy with TLS before it"
+                "and put a proxy with TLS before it",
+                file=sys.stderr,
+                flush=True,
             )
         line = f"{classifier.name} by {classifier.engine} at {url_of(taken)} (Ctrl-C ends it)"
         run_server(application, taken, settings.limits, lambda: print(line, flush=True))
@@ -111,7 +111,3 @@ def _token(file: Path | None) -> str | None:
             where=place,
         )
     return found
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)

@@ -9,20 +9,21 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from malmoi.errors import InputError
+from malmoi.inference.batched_logits import logits_by_length
 from malmoi.inference.batching import TokenizedTexts
 from malmoi.inference.description import Gives
 from malmoi.inference.engine import Engineless, EngineName, check_engine
+from malmoi.inference.engine_choice import Opened, Say, open_classifier
 from malmoi.inference.explaining import Explanation, Texts, explain
 from malmoi.inference.linear.alone import open_alone
 from malmoi.inference.linear.linear_part import LinearPart, load_linear
-from malmoi.inference.opening import Opened, Say, open_classifier
 from malmoi.inference.output_columns import OutputColumns
 from malmoi.inference.prediction import Prediction, predictions_of, probabilities_of
-from malmoi.inference.running import logits_by_length
 from malmoi.inference.windows import MOST_WINDOWS
 from malmoi.inference.working_ahead import worked_ahead
 from malmoi.model_folders import classifier_folder, has_weights
@@ -75,7 +76,7 @@ class Classifier:
         temperature: float = 1.0,
         linear: LinearPart | None = None,
     ) -> None:
-        """Use what `malmoi.inference.opening.open_classifier` gave.
+        """Use what `malmoi.inference.engine_choice.open_classifier` gave.
 
         Args:
             temperature: divides the logits, so that probabilities mean what they say (Guo et al.
@@ -107,7 +108,8 @@ class Classifier:
                 "and give the folder to Classifier.load",
                 name=self.name,
             )
-        return _load_again, self._loaded
+        path, engine, revision, threads = self._loaded
+        return partial(Classifier.load, path, engine, revision, threads=threads), ()
 
     @classmethod
     def load(
@@ -226,7 +228,7 @@ class Classifier:
             InputError: one text or a table instead of a list, something that is no text, pairs
                 where none are read or none where they are, or damaged weights.
         """
-        return self._predicted(_cleaned_by_chunk(self._inputs(texts, pairs)), progress)
+        return self._predicted(self._cleaned(texts, pairs), progress)
 
     def _predicted(self, clean: Sequence[Clean], progress: OnBatch | None) -> list[Prediction]:
         """Predict clean texts, equal ones once."""
@@ -381,7 +383,7 @@ class Classifier:
         Raises:
             InputError: as `predict`.
         """
-        clean = _cleaned_by_chunk(self._inputs(texts, pairs))
+        clean = self._cleaned(texts, pairs)
         filled = [place for place, (text, pair) in enumerate(clean) if text and pair != ""]
         found = self._predicted([clean[place] for place in filled], progress)
         predictions: list[Prediction | None] = [None] * len(clean)
@@ -389,11 +391,11 @@ class Classifier:
             predictions[place] = prediction
         return predictions
 
-    def _inputs(self, texts: Sequence[str], pairs: Sequence[str] | None) -> Sequence[Input]:
+    def _cleaned(self, texts: Sequence[str], pairs: Sequence[str] | None) -> list[Clean]:
         texts = _listed(texts)
         self._check_kind(pairs is not None)
         if pairs is None:
-            return texts
+            return [(text, None) for text in _all_clean(texts)]
         pairs = _listed(pairs)
         if len(pairs) != len(texts):
             raise InputError(
@@ -401,7 +403,7 @@ class Classifier:
                 texts=len(texts),
                 pairs=len(pairs),
             )
-        return list(zip(texts, pairs, strict=True))
+        return list(zip(_all_clean(texts), _all_clean(pairs), strict=True))
 
     def _check_kind(self, given: bool) -> None:
         if self._description.pairs is True and not given:
@@ -437,7 +439,10 @@ class Classifier:
                     where=place,
                 )
         known: dict[Clean, int] = {}
-        places = [known.setdefault(clean, len(known)) for clean in _cleaned(inputs)]
+        firsts = _all_clean([item[0] if isinstance(item, tuple) else item for item in inputs])
+        seconds = _all_clean([item[1] for item in inputs if isinstance(item, tuple)])
+        cleaned = zip(firsts, seconds if paired else [None] * len(inputs), strict=True)
+        places = [known.setdefault(clean, len(known)) for clean in cleaned]
         return places, self._tokenized(list(known))
 
     def _tokenized(self, clean: Sequence[Clean]) -> _Prepared:
@@ -472,10 +477,6 @@ class Classifier:
             yield places, predictions_of(probabilities, cut, self._description)
 
 
-def _load_again(path: str, engine: str, revision: str | None, threads: int | None) -> Classifier:
-    return Classifier.load(path, engine, revision, threads=threads)
-
-
 def _to_standard_error(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
@@ -498,32 +499,14 @@ def _chunks(stream: Iterable[Input]) -> Iterator[tuple[int, list[Input]]]:
         yield first, chunk
 
 
-def _cleaned_by_chunk(inputs: Sequence[Input]) -> list[Clean]:
-    """The same of any number, in the memory of some thousand."""
-    return [
-        clean
-        for first in range(0, len(inputs), TEXTS_IN_CHUNK)
-        for clean in _cleaned(inputs[first : first + TEXTS_IN_CHUNK])
-    ]
-
-
-def _cleaned(inputs: Sequence[Input]) -> list[Clean]:
-    """Texts and pairs as the model was trained on them."""
-    texts = [item if isinstance(item, str) else item[0] for item in inputs]
-    seconds = [None if isinstance(item, str) else item[1] for item in inputs]
-    pairs = [pair for pair in seconds if pair is not None]
-    clean_pairs = iter(_all_clean(pairs))
-    return [
-        (text, None if second is None else next(clean_pairs))
-        for text, second in zip(_all_clean(texts), seconds, strict=True)
-    ]
-
-
-def _all_clean(texts: list[str]) -> list[str]:
-    whole = list(map(whole_characters, texts))
-    return (
-        clean_batch(whole).texts if len(whole) >= _BATCH_TO_CLEAN else list(map(clean_text, whole))
-    )
+def _all_clean(texts: Sequence[str]) -> list[str]:
+    """Texts as the model was trained on them, in the memory of some thousand."""
+    clean: list[str] = []
+    for first in range(0, len(texts), TEXTS_IN_CHUNK):
+        whole = list(map(whole_characters, texts[first : first + TEXTS_IN_CHUNK]))
+        at_once = len(whole) >= _BATCH_TO_CLEAN
+        clean += clean_batch(whole).texts if at_once else map(clean_text, whole)
+    return clean
 
 
 def _cell(value: Any) -> Any:

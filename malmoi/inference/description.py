@@ -45,36 +45,6 @@ def what_it_gives(config: dict[str, Any]) -> Gives:
     return "value" if problem == "regression" or alone else "label"
 
 
-def reads_pairs_of(config: dict[str, Any]) -> bool | None:
-    """Whether `finetune_task`, our own field, says so; other projects say nothing about it."""
-    task = config.get("finetune_task")
-    return task in ("pair", "pair-regression") if isinstance(task, str) else None
-
-
-def thresholds_of(config: dict[str, Any], source: str) -> list[float]:
-    """The thresholds of a model that gives several labels, as fine-tuning chose them; else 0.5.
-
-    Raises:
-        InputError: they are not one number for each label.
-    """
-    if what_it_gives(config) != "labels":
-        return []
-    count = len(config.get("id2label") or {})
-    found = config.get("thresholds")
-    if found is None:
-        return [0.5] * count
-    right = isinstance(found, list) and len(found) == count
-    if not right or not all(isinstance(value, int | float) for value in found):
-        raise InputError(
-            "expected {count} numbers as thresholds in config.json, one for each label, found "
-            "{found}; delete the key to take 0.5 for all",
-            place=source,
-            count=count,
-            found=str(found)[:60],
-        )
-    return [float(value) for value in found]
-
-
 def label_names(config: dict[str, Any], source: str) -> list[str]:
     """Names of the outputs, in their order.
 
@@ -111,3 +81,42 @@ def label_names(config: dict[str, Any], source: str) -> list[str]:
             nameless=", ".join(nameless) or Phrase("none"),
         )
     return names
+
+
+def description_of(
+    config: dict[str, Any], source: str, *, max_length: int, pad: int, token_types: bool
+) -> ModelDescription:
+    """A classifier by its config.json; `source` is what messages name.
+
+    `finetune_task` is our own field: other projects do not say whether a model reads pairs. Of
+    several labels, fine-tuning chose the thresholds; else they are 0.5.
+
+    Raises:
+        InputError: as `label_names`, or the thresholds are not one number for each label.
+    """
+    labels, gives = label_names(config, source), what_it_gives(config)
+    task = config.get("finetune_task")
+    thresholds: list[float] = []
+    if gives == "labels":
+        found = config.get("thresholds")
+        if found is None:
+            found = [0.5] * len(labels)
+        right = isinstance(found, list) and len(found) == len(labels)
+        if not right or not all(isinstance(value, int | float) for value in found):
+            raise InputError(
+                "expected {count} numbers as thresholds in config.json, one for each label, found "
+                "{found}; delete the key to take 0.5 for all",
+                place=source,
+                count=len(labels),
+                found=str(found)[:60],
+            )
+        thresholds = list(map(float, found))
+    return ModelDescription(
+        labels=labels,
+        gives=gives,
+        pairs=task in ("pair", "pair-regression") if isinstance(task, str) else None,
+        thresholds=thresholds,
+        max_length=max_length,
+        pad=pad,
+        token_types=token_types,
+    )

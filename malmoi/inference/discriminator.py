@@ -59,13 +59,7 @@ class Discriminator:
     """A network and its tokenizer; safe to use from several threads."""
 
     def __init__(self, model: ElectraForPreTraining, serialized: str, max_length: int) -> None:
-        """Use a model.
-
-        Args:
-            model: in eval mode.
-            serialized: its tokenizer.json, that expects clean texts.
-            max_length: most tokens that it reads.
-        """
+        """Use a model in eval mode, with the tokenizer.json that expects clean texts."""
         self._model = model
         self._tokenizer = Tokenizer.from_str(with_cleaning(serialized))
         self._tokenizer.encode_special_tokens = True  # a typed [SEP] is text

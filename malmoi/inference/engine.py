@@ -48,12 +48,8 @@ class Engine(Protocol):
 def check_engine(name: str, where: str) -> EngineChoice:
     """The engine of this name.
 
-    Args:
-        name: as it was given.
-        where: that it was given, for the message.
-
     Raises:
-        InputError: there is no such engine.
+        InputError: there is none; `where` says in the line where it was named.
     """
     for known in get_args(EngineChoice):
         if name == known:

@@ -101,7 +101,12 @@ def explain(
     (prediction,) = predict([texts])
     whole = reads_all or not prediction.cut
     read = max(map(len, texts)) if whole else _characters_read(predict, texts)
-    chosen = label or _likeliest(prediction, labels)
+    if isinstance(prediction, ValuePrediction):
+        chosen, score, predicted = labels[0], prediction.value, labels[0]
+    else:
+        chances = prediction.probabilities
+        chosen = label or max(chances, key=chances.__getitem__)
+        score, predicted = chances[chosen], prediction.label
     # Without a word, what follows moves up.
     base = tuple(text[: 2 * read] for text in texts)
     words = [
@@ -119,8 +124,7 @@ def explain(
         for (number, word), left in zip(words, without, strict=False)
     )
     cut = (prediction.cut and not reads_all) or len(words) > most
-    predicted = chosen if isinstance(prediction, ValuePrediction) else prediction.label
-    return Explanation(chosen, _score(prediction, chosen), explained, cut, predicted)
+    return Explanation(chosen, score, explained, cut, predicted)
 
 
 def _characters_read(predict: PredictAll, texts: Texts) -> int:
@@ -137,18 +141,6 @@ def _characters_read(predict: PredictAll, texts: Texts) -> int:
 def _without(base: Texts, number: int, word: re.Match[str]) -> Texts:
     left = base[number][: word.start()] + base[number][word.end() :]
     return tuple(left if place == number else text for place, text in enumerate(base))
-
-
-def _likeliest(prediction: Prediction, labels: Sequence[str]) -> str:
-    if isinstance(prediction, ValuePrediction):
-        return labels[0]
-    return max(prediction.probabilities, key=lambda name: prediction.probabilities[name])
-
-
-def _score(prediction: Prediction, label: str) -> float:
-    if isinstance(prediction, ValuePrediction):
-        return prediction.value
-    return prediction.probabilities[label]
 
 
 def _evidence(prediction: Prediction, label: str) -> float:

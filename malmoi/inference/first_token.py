@@ -108,23 +108,14 @@ def _layer(
             for values in projected
         )
         dropped = attention.dropout.p if layer.training else 0.0
-        found = _attended(query, key, value, bias, dropped).transpose(1, 2).flatten(-2)
+        # Gradients on a CPU go through matrix products: see `malmoi.devices.attention_for`.
+        if torch.is_grad_enabled() and query.requires_grad and query.device.type == "cpu":
+            scores = query @ key.transpose(-1, -2) * query.shape[-1] ** -0.5 + bias
+            found = dropout(scores.softmax(dim=-1).to(value.dtype), dropped) @ value
+        else:
+            found = scaled_dot_product_attention(
+                query, key, value, attn_mask=bias, dropout_p=dropped
+            )
+        found = found.transpose(1, 2).flatten(-2)
     attended = layer.attention.output(found, queries)
     return layer.feed_forward_chunk(attended)
-
-
-def _attended(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    bias: torch.Tensor,
-    dropped: float,
-) -> torch.Tensor:
-    """Attention of heads, [B, heads, tokens, size of a head].
-
-    Gradients on a CPU go through plain matrix products: see `malmoi.devices.attention_for`.
-    """
-    if not (torch.is_grad_enabled() and query.requires_grad and query.device.type == "cpu"):
-        return scaled_dot_product_attention(query, key, value, attn_mask=bias, dropout_p=dropped)
-    scores = query @ key.transpose(-1, -2) * query.shape[-1] ** -0.5 + bias
-    return dropout(scores.softmax(dim=-1).to(value.dtype), dropped) @ value

@@ -21,6 +21,7 @@ class OnnxEngine:
     """An exported classifier on the CPU."""
 
     place = "cpu"
+    tokens_in_batch = 1024
 
     def __init__(self, path: Path, name: EngineName, threads: int | None = None) -> None:
         """Load a network.
@@ -37,7 +38,7 @@ class OnnxEngine:
         options.inter_op_num_threads = 1
         options.log_severity_level = _ERRORS_ONLY
         self.name = name
-        self._threads = threads or available_cores()
+        self.batches_at_once = threads or available_cores()
         self._session = onnxruntime.InferenceSession(
             str(path),
             options,
@@ -45,16 +46,6 @@ class OnnxEngine:
             disabled_optimizers=_SLOW_FUSIONS,
         )
         self._inputs = [item.name for item in self._session.get_inputs()]
-
-    @property
-    def tokens_in_batch(self) -> int:
-        """See `Engine`."""
-        return 1024
-
-    @property
-    def batches_at_once(self) -> int:
-        """See `Engine`."""
-        return self._threads
 
     def logits(self, batch: PaddedBatch) -> np.ndarray:
         """See `Engine`."""

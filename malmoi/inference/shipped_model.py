@@ -10,9 +10,9 @@ from tempfile import TemporaryDirectory
 from malmoi.errors import InputError
 from malmoi.files import directory_at_once
 from malmoi.inference.classifier import Classifier
-from malmoi.inference.exported import entry_path, find_exported
+from malmoi.inference.onnx_exports import entry_path, find_exported
 
-# The files that `malmoi.inference.exported.model_hash` reads.
+# The files that `malmoi.inference.onnx_exports.model_hash` reads.
 _EXPORT_MARK = "shipped-export.txt"
 # What no classifier is loaded from.
 _LEFT_OUT = (".bin", ".pt", ".pth", ".h5", ".msgpack", ".ot", ".html", ".png")

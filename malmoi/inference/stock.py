@@ -8,13 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from malmoi.errors import InputError
-from malmoi.inference.description import (
-    ModelDescription,
-    label_names,
-    reads_pairs_of,
-    thresholds_of,
-    what_it_gives,
-)
+from malmoi.inference.description import ModelDescription, description_of, label_names
 from malmoi.messages import Phrase
 from malmoi.transformers_models import (
     check_vocabulary,
@@ -108,15 +102,12 @@ def described(
     Raises:
         InputError: its configuration names no labels, or thresholds that do not fit them.
     """
-    config = model.config.to_dict()
     return StockClassifier(
         model=model.eval(),
         tokenizer=tokenizer,
-        description=ModelDescription(
-            labels=label_names(config, source),
-            gives=what_it_gives(config),
-            pairs=reads_pairs_of(config),
-            thresholds=thresholds_of(config, source),
+        description=description_of(
+            model.config.to_dict(),
+            source,
             max_length=longest_input(model, tokenizer),
             pad=int(tokenizer.pad_token_id),
             token_types=takes_token_types(model),

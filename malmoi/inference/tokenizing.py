@@ -47,12 +47,7 @@ class FastTokenizer:
     """
 
     def __init__(self, serialized: str, description: ModelDescription) -> None:
-        """Read a tokenizer.json.
-
-        Args:
-            serialized: the JSON text.
-            description: says how many tokens are kept, and what pads.
-        """
+        """Read the text of a tokenizer.json."""
         self._serialized, self._description = serialized, description
         self._backend, from_end = _read(serialized)
         self._frame = Frame.found(

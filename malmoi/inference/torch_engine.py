@@ -17,10 +17,10 @@ from malmoi.devices import (
     one_thread_after_fork,
     prefers_bf16,
 )
+from malmoi.inference.batched_logits import computed_by_length
 from malmoi.inference.batching import PaddedBatch, TokenizedTexts
 from malmoi.inference.engine import EngineName
 from malmoi.inference.first_token import logits_of
-from malmoi.inference.running import computed_by_length
 from malmoi.inference.tasks import Task
 from malmoi.settings import Precision
 
@@ -78,11 +78,8 @@ def predict_probabilities(
     """Predict the texts at `places`, long ones in windows; the model is left in its mode.
 
     Args:
-        model: on `device`.
-        tokens: of all texts.
-        places: int64 [n], which of them.
-        task: says what becomes of the logits.
-        device: where model and tokens are.
+        model: on `device`, as the tokens are.
+        places: int64 [n], which of the texts.
 
     Returns:
         float32 [n, K]: probabilities that add up to 1 for one label a text, each between 0 and 1
@@ -118,6 +115,8 @@ def from_logits(logits: np.ndarray, task: Task) -> np.ndarray:
 class TorchEngine:
     """A stock classifier of transformers; see `malmoi.inference.engine.Engine`."""
 
+    batches_at_once = 1  # torch computes each batch with all cores
+
     def __init__(
         self, model: PreTrainedModel, device: torch.device, name: EngineName | None = None
     ) -> None:
@@ -130,25 +129,11 @@ class TorchEngine:
         bf16 = prefers_bf16(device) if name is None else name == "torch-bf16"
         self.name: EngineName = "torch-bf16" if bf16 else "torch-fp32"
         self._precision: Precision = "bf16" if bf16 else "fp32"
-        self._device = device
+        self._device, self.place = device, device.type
+        self.tokens_in_batch = TOKENS_IN_BATCH[device.type]
         model = model.eval().to(device)
         convert_matrices(model, device, self._precision)
         self._logits = logits_of(model)
-
-    @property
-    def place(self) -> str:
-        """See `Engine`."""
-        return self._device.type
-
-    @property
-    def tokens_in_batch(self) -> int:
-        """See `Engine`."""
-        return TOKENS_IN_BATCH[self._device.type]
-
-    @property
-    def batches_at_once(self) -> int:
-        """One: torch computes each batch with all cores."""
-        return 1
 
     def logits(self, batch: PaddedBatch) -> np.ndarray:
         """See `Engine`."""

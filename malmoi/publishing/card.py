@@ -39,13 +39,9 @@ def write_card(
     calibrated: bool,
     linear: bool,
 ) -> None:
-    """Write the card of the model in `folder`.
+    """Write the card of the model in `folder`, by its report and card where it has them.
 
     Args:
-        path: the new README.md.
-        folder: the model that is exported, with its report and card where it has them.
-        name: what it is called.
-        description: of the classifier.
         calibrated: whether probabilities need no temperature any more.
         linear: whether there is a linear part, which only Malmoi adds.
     """

@@ -23,9 +23,9 @@ from malmoi.command_line import is_full_disk
 from malmoi.errors import InputError
 from malmoi.files import directory_at_once
 from malmoi.inference.classifier import CALIBRATION, fitted_temperature, name_of_model
-from malmoi.inference.exported import PUBLISHED_FILES, write_published_description
-from malmoi.inference.exporting import write_networks
-from malmoi.inference.linear.linear_part import LinearPart, load_linear
+from malmoi.inference.linear.linear_part import load_linear
+from malmoi.inference.onnx_exporting import write_networks
+from malmoi.inference.onnx_exports import PUBLISHED_FILES, write_published_description
 from malmoi.inference.stock import StockClassifier, load_stock
 from malmoi.inference.tokenizing import serialized_tokenizer
 from malmoi.model_folders import (
@@ -63,7 +63,15 @@ def export_folder(source: str | Path, output: Path, *, say: Say = lambda line: N
             a tokenizer that only transformers reads; a network that cannot be exported to ONNX.
     """
     folder = Path(local_source(source))
-    linear = _linear_part(folder)
+    linear = load_linear(folder)
+    if linear is not None and not linear.encoder_weight > 0:
+        raise InputError(
+            "expected an encoder_weight above 0 in {file}, found {encoder_weight:g}: other "
+            "programs have the encoder alone, which says nothing here; give the folder as it is "
+            "to somebody who has Malmoi",
+            file=folder / LINEAR,
+            encoder_weight=linear.encoder_weight,
+        )
     stock = load_stock(folder)
     serialized = serialized_tokenizer(stock.tokenizer)
     if serialized is None:
@@ -85,7 +93,8 @@ def export_folder(source: str | Path, output: Path, *, say: Say = lambda line: N
         with _full_disk_named(output):
             save_model(stock.model, stock.tokenizer, scratch)
             _write_tokenizer(scratch, serialized, description)
-            for name in _kept_files(linear, calibrated):
+            # Only Malmoi reads these, so that its answers stay the same.
+            for name in (LINEAR, LINEAR_WEIGHTS, *([] if calibrated else [CALIBRATION])):
                 if (folder / name).is_file():
                     shutil.copyfile(folder / name, scratch / name)
         (scratch / "onnx").mkdir()
@@ -113,26 +122,6 @@ def _full_disk_named(output: Path) -> Iterator[None]:
         if not is_full_disk(error):
             raise
         raise OSError(error.errno, error.strerror, str(output)) from error
-
-
-def _linear_part(folder: Path) -> LinearPart | None:
-    """The linear part beside an encoder that has a say, if there is one."""
-    linear = load_linear(folder)
-    if linear is not None and not linear.encoder_weight > 0:
-        raise InputError(
-            "expected an encoder_weight above 0 in {file}, found {encoder_weight:g}: other "
-            "programs have the encoder alone, which says nothing here; give the folder as it is "
-            "to somebody who has Malmoi",
-            file=folder / LINEAR,
-            encoder_weight=linear.encoder_weight,
-        )
-    return linear
-
-
-def _kept_files(linear: LinearPart | None, calibrated: bool) -> list[str]:
-    """What of the model's folder only Malmoi reads, so that its answers stay the same."""
-    parts = [] if linear is None else [LINEAR, LINEAR_WEIGHTS]
-    return parts if calibrated else [*parts, CALIBRATION]
 
 
 def _work_in(temperature: float, stock: StockClassifier) -> bool:

@@ -25,22 +25,20 @@ def check_push(repo_id: str) -> None:
     """
     try:
         validate_repo_id(repo_id)
-    except HFValidationError as error:
-        raise InputError(_expected_name(repo_id)) from error
-    if repo_id.count("/") != 1:
-        raise InputError(_expected_name(repo_id))
+        is_valid = repo_id.count("/") == 1
+    except HFValidationError:
+        is_valid = False
+    if not is_valid:
+        raise InputError(
+            "expected a repository as OWNER/NAME of letters, digits, - _ and ., found {repo_id!r}; "
+            "OWNER is your name on the Hub or your organisation's",
+            repo_id=repo_id,
+        )
     if get_token() is None:
         raise InputError(
             "expected a token of the Hugging Face Hub, found none; make one with the right to "
             "write at huggingface.co/settings/tokens and set HF_TOKEN, or run hf auth login"
         )
-
-
-def _expected_name(repo_id: str) -> str:
-    return (
-        f"expected a repository as OWNER/NAME of letters, digits, - _ and ., found {repo_id!r}; "
-        "OWNER is your name on the Hub or your organisation's"
-    )
 
 
 def push_folder(folder: Path, repo_id: str, *, private: bool) -> str:

@@ -35,7 +35,7 @@ def portable_tokenizer(serialized: str) -> str:
     portable: list[normalizers.Normalizer] = []
     for rule in rules:
         found = _of_json(rule)
-        portable += (_written_out(found) or [found]) if _is_table(rule) else [found]
+        portable += (_written_out(found) or [found]) if rule["type"] == "Precompiled" else [found]
     tokenizer.normalizer = normalizers.Sequence([*cleaning_rules(), *portable])
     return str(tokenizer.to_str())
 
@@ -44,10 +44,6 @@ def _flat(rule: dict[str, Any]) -> list[dict[str, Any]]:
     if rule["type"] != "Sequence":
         return [rule]
     return [each for inner in rule["normalizers"] for each in _flat(inner)]
-
-
-def _is_table(rule: dict[str, Any]) -> bool:
-    return bool(rule["type"] == "Precompiled")
 
 
 def _of_json(rule: dict[str, Any]) -> normalizers.Normalizer:

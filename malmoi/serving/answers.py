@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from malmoi.errors import InputError
 from malmoi.inference.description import Gives
 from malmoi.inference.prediction import LabelsPrediction, Prediction, ValuePrediction
+from malmoi.serving.bad_requests import line_of, shown
 from malmoi.serving.limits import Limits
-from malmoi.serving.mistakes import line_of, shown
 
 # Enough to tell probabilities apart.
 _DIGITS = 6
@@ -111,8 +110,7 @@ def as_json(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Asked:
+class Asked(NamedTuple):
     """The texts of a request, N, and the second ones of pairs, N or None."""
 
     texts: Sequence[str]

@@ -7,11 +7,10 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from malmoi.inference.classifier import Classifier
-from malmoi.inference.prediction import Prediction
 from malmoi.serving.answers import (
-    Asked,
     Health,
     LabelsOfModel,
     RequestForm,
@@ -19,7 +18,7 @@ from malmoi.serving.answers import (
     prediction_as_json,
 )
 from malmoi.serving.batcher import Batcher
-from malmoi.serving.exchange import (
+from malmoi.serving.http_json import (
     WITH_BODY,
     add_error_handlers,
     add_get,
@@ -27,9 +26,9 @@ from malmoi.serving.exchange import (
     errors,
     json_in,
 )
-from malmoi.serving.label_studio_routes import Predict, add_label_studio
+from malmoi.serving.label_studio_routes import add_label_studio
 from malmoi.serving.limits import Limits
-from malmoi.serving.metrics import CONTENT_TYPE, Metrics
+from malmoi.serving.metrics import Metrics
 from malmoi.serving.middleware import RequestLimits
 
 # Without a token: what an orchestrator, and a browser that shows the docs, asks for.
@@ -53,11 +52,8 @@ def make_application(
 ) -> RequestLimits:
     """An ASGI application that predicts with a classifier.
 
-    Args:
-        classifier: loaded.
-        version: of the model, which Label Studio keeps with its predictions.
-        limits: of requests; the defaults when None.
-        token: that clients must give; None: all may.
+    Label Studio keeps the version of the model with its predictions. Clients must give the token,
+    unless it is None.
     """
     limits = limits or Limits()
     measured = Metrics(classifier.name, classifier.engine)
@@ -70,9 +66,6 @@ def make_application(
         yield
         await batcher.stop()
 
-    async def predict(asked: Asked) -> list[Prediction]:
-        return await batcher.predict(asked.texts, asked.pairs)
-
     app = FastAPI(
         title="malmoi serve",
         version=version,
@@ -81,9 +74,9 @@ def make_application(
         redoc_url=None,
     )
     add_error_handlers(app)
-    _add_predict(app, classifier, limits, predict)
+    _add_predict(app, classifier, limits, batcher)
     _add_states(app, classifier, batcher, measured)
-    add_label_studio(app, classifier, version=version, limits=limits, predict=predict)
+    add_label_studio(app, classifier, version=version, limits=limits, batcher=batcher)
     _describe_token(app, token)
     measured.paths |= {*OPEN_PATHS, *app.openapi()["paths"]}
     return RequestLimits(
@@ -91,11 +84,11 @@ def make_application(
     )
 
 
-def _add_predict(app: FastAPI, classifier: Classifier, limits: Limits, predict: Predict) -> None:
+def _add_predict(app: FastAPI, classifier: Classifier, limits: Limits, batcher: Batcher) -> None:
     form = RequestForm(limits, classifier.reads_pairs)
 
     async def label(request: Request) -> Response:
-        found = await predict(form.read(await json_in(request)))
+        found = await batcher.predict(*form.read(await json_in(request)))
         predictions = [prediction_as_json(each) for each in found]
         return answer({"model": classifier.name, "predictions": predictions})
 
@@ -144,7 +137,7 @@ def _add_states(app: FastAPI, classifier: Classifier, batcher: Batcher, measured
         return answer(state, 503 if batcher.full else 200)
 
     async def metrics() -> Response:
-        return Response(measured.text(), media_type=CONTENT_TYPE)
+        return Response(measured.text(), media_type=CONTENT_TYPE_LATEST)
 
     busy: dict[int | str, dict[str, Any]] = {
         503: {"model": Health, "description": "It lives, and takes no further request now."}

@@ -81,12 +81,9 @@ class Batcher:
         max_requests: int,
         on_batch: Callable[[int], None] = lambda texts: None,
     ) -> None:
-        """Nothing runs before `start`.
+        """Take at most `max_requests` without an answer; nothing runs before `start`.
 
-        Args:
-            classifier: computes.
-            max_requests: most requests without an answer.
-            on_batch: called with the number of texts before a batch is computed.
+        `on_batch` is called with the number of texts before a batch is computed.
         """
         self._classifier, self._max_requests, self._on_batch = classifier, max_requests, on_batch
         self._queue: deque[_Request] = deque()
@@ -151,21 +148,18 @@ class Batcher:
 
     async def _work(self) -> None:
         try:
-            await self._take_turns()
+            while True:
+                await self._arrived.wait()
+                # Requests whose bytes came in the same turn of the loop come along.
+                await asyncio.sleep(0)
+                if parts := self._take():
+                    await self._compute(parts)
+                if not self._queue:
+                    self._arrived.clear()
         except Exception:
             logger.exception("the task that makes batches has ended")
             for request in self._unanswered:
                 self._fail(request, WorkerEndedError())
-
-    async def _take_turns(self) -> None:
-        while True:
-            await self._arrived.wait()
-            # Requests whose bytes came in the same turn of the loop come along.
-            await asyncio.sleep(0)
-            if parts := self._take():
-                await self._compute(parts)
-            if not self._queue:
-                self._arrived.clear()
 
     def _take(self) -> list[_Part]:
         """The next texts, of all requests in turns, as many as one batch has."""

@@ -15,7 +15,7 @@ from malmoi.errors import InputError
 from malmoi.inference.description import Gives
 from malmoi.inference.prediction import LabelsPrediction, Prediction
 from malmoi.serving.answers import Asked
-from malmoi.serving.mistakes import shown
+from malmoi.serving.bad_requests import shown
 from malmoi.text.cleaning.cleaner import clean_text
 
 # What Label Studio says when it wants a model to learn.

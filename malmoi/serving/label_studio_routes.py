@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 from xml.sax.saxutils import quoteattr
 
@@ -12,9 +11,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from malmoi.errors import InputError
 from malmoi.inference.classifier import Classifier
-from malmoi.inference.prediction import Prediction
-from malmoi.serving.answers import Asked, check_lengths
-from malmoi.serving.exchange import WITH_BODY, answer, errors, json_in
+from malmoi.serving.answers import check_lengths
+from malmoi.serving.bad_requests import line_of
+from malmoi.serving.batcher import Batcher
+from malmoi.serving.http_json import WITH_BODY, answer, errors, json_in
 from malmoi.serving.label_studio import (
     TRAIN_EVENTS,
     ChoicesConfig,
@@ -24,11 +24,9 @@ from malmoi.serving.label_studio import (
     texts_of,
 )
 from malmoi.serving.limits import Limits
-from malmoi.serving.mistakes import line_of
 
 _NO_TRAINING = "malmoi serve does not train: export the labels, then python finetune/kfold.py"
 _TAG = "Label Studio"
-Predict = Callable[[Asked], Awaitable[list[Prediction]]]
 Body = TypeVar("Body", bound=BaseModel)
 
 
@@ -100,17 +98,9 @@ _OPERATIONS: dict[str, tuple[type[BaseModel], type[BaseModel], str]] = {
 
 
 def add_label_studio(
-    app: FastAPI, classifier: Classifier, *, version: str, limits: Limits, predict: Predict
+    app: FastAPI, classifier: Classifier, *, version: str, limits: Limits, batcher: Batcher
 ) -> None:
-    """Add the paths to an application.
-
-    Args:
-        app: gets them.
-        classifier: says which labels there are.
-        version: of the model.
-        limits: of texts.
-        predict: texts to predictions.
-    """
+    """Add the paths to an application; the version is that of the model."""
 
     def config_of(label_config: str) -> ChoicesConfig:
         return read_config(
@@ -129,7 +119,7 @@ def add_label_studio(
         # In a thread, for a body of the largest size takes a second to clean.
         places, texts = await asyncio.to_thread(texts_of, asked.tasks, config)
         check_lengths(texts, limits)
-        found = dict(zip(places, await predict(texts), strict=True))
+        found = dict(zip(places, await batcher.predict(*texts), strict=True))
         results = [result_of(found.get(n), config, version) for n in range(len(asked.tasks))]
         return answer({"results": results})
 

@@ -34,13 +34,7 @@ RETRY_AFTER = {"Retry-After": "1"}
 
 
 class RefusedError(Exception):
-    """A request is not given to the application.
-
-    Attributes:
-        status: of the answer.
-        line: what it says.
-        headers: further ones.
-    """
+    """A request is not given to the application; it is answered by a status and a line."""
 
     def __init__(self, status: int, line: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(line)
@@ -66,8 +60,6 @@ class RequestLimits:
         """Wrap an application.
 
         Args:
-            application: gets every request that is not refused.
-            limits: see there.
             token: that a client must give, as a bearer token or as the password of basic
                 authentication, which is what Label Studio has; None: all may.
             open_paths: that need no token.

@@ -79,11 +79,7 @@ def run_server(
 ) -> None:
     """Serve until SIGTERM or Ctrl-C, then answer what has come, and return.
 
-    Args:
-        application: see `malmoi.serving.application.make_application`.
-        taken: the address.
-        limits: of times.
-        ready: called when requests are answered.
+    `ready` is called when requests are answered.
     """
     config = uvicorn.Config(
         application,

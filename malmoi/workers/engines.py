@@ -4,13 +4,16 @@ Every engine gives the results in the order of the units, so the output does not
 """
 
 import multiprocessing
+import zipfile
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from itertools import chain, islice
+from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+from malmoi.files import write_at_once
 from malmoi.workers.local import LostWorkerError, begin_worker, starting_workers
 from malmoi.workers.ray_cluster import ray_submit
 
@@ -96,3 +99,51 @@ def _in_order(
     while waiting:
         index, result = waiting.popleft()
         yield index, collect(result)
+
+
+def keep_results(
+    work: Callable[[Item], bytes],
+    units: Iterable[tuple[int, Item]],
+    folder: Path,
+    *,
+    engine: Engine = "local",
+    workers: int = 1,
+    on_done: Callable[[int], object] = lambda done: None,
+) -> list[Path]:
+    """Do the work on those units whose files are not there yet.
+
+    Args:
+        work: gives a file of NumPy arrays (`.npz`), as bytes; see `map_in_order`.
+        units: each with how many things are in it; the same ones, in the same order, each time.
+        folder: of the files. Those that are there are taken as they are: the caller knows that they
+            were made of the same units by the same work.
+        on_done: called with how many things are done in all, after every unit.
+
+    Returns:
+        The files of all units, in their order.
+
+    Raises:
+        InputError: as `map_in_order`.
+    """
+    paths: list[Path] = []
+    done = 0
+
+    def finished(size: int) -> None:
+        nonlocal done
+        done += size
+        on_done(done)
+
+    def missing() -> Iterator[tuple[tuple[Path, int], Item]]:
+        for number, (size, unit) in enumerate(units):
+            path = folder / f"unit-{number:07d}.npz"
+            paths.append(path)
+            # After a power failure a file may be there without its end.
+            if zipfile.is_zipfile(path):
+                finished(size)
+            else:
+                yield (path, size), unit
+
+    for (path, size), content in map_in_order(work, missing(), engine=engine, workers=workers):
+        write_at_once(path, content)
+        finished(size)
+    return paths

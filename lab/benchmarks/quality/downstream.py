@@ -300,7 +300,7 @@ def fine_tune(
     )
     from malmoi.finetune.training.fit import train_classifier
     from malmoi.inference.classifier import Classifier
-    from malmoi.inference.opening import open_stock
+    from malmoi.inference.engine_choice import open_stock
     from malmoi.inference.stock import described
 
     labels = sorted({label for _, label in train})

@@ -37,9 +37,9 @@ from lab.benchmarks.result_files import write_result
 from lab.benchmarks.speed.stock_prediction import StockPrediction
 from malmoi.command_line import run_command
 from malmoi.errors import InputError
+from malmoi.inference.batched_logits import logits_by_length
 from malmoi.inference.classifier import Classifier
-from malmoi.inference.opening import open_classifier
-from malmoi.inference.running import logits_by_length
+from malmoi.inference.engine_choice import open_classifier
 from malmoi.pretrain.model.cost import hardware_flops, matrix_seconds
 from malmoi.text.cleaning.cleaner import clean_text
 from malmoi.text.reading.records import iter_records

@@ -33,7 +33,7 @@ from malmoi.finetune.training.cross_validation import (
 )
 from malmoi.finetune.training.fit import train
 from malmoi.inference.classifier import Classifier
-from malmoi.inference.opening import open_classifier
+from malmoi.inference.engine_choice import open_classifier
 from malmoi.inference.torch_engine import DeviceTokens, predict_probabilities
 
 MODEL_ROW = "this model: encoder and linear model"

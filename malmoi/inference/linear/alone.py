@@ -15,8 +15,8 @@ import numpy as np
 from malmoi.inference.batching import PaddedBatch, TokenizedTexts
 from malmoi.inference.description import ModelDescription
 from malmoi.inference.engine import Engineless
+from malmoi.inference.engine_choice import Opened
 from malmoi.inference.linear.linear_part import LinearPart
-from malmoi.inference.opening import Opened
 from malmoi.installed import INSTALL_TORCH, TORCH, need
 from malmoi.messages import Phrase
 
@@ -59,7 +59,7 @@ def no_tokens(texts: Sequence[str], pairs: Sequence[str] | None = None) -> Token
 def open_alone(
     part: LinearPart, folder: Path | None = None, *, encoder: FrozenEncoder | None = None
 ) -> Opened:
-    """What `malmoi.inference.opening.open_classifier` gives, of a linear classifier.
+    """What `malmoi.inference.engine_choice.open_classifier` gives, of a linear classifier.
 
     Args:
         part: the classifier.

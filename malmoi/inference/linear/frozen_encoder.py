@@ -16,10 +16,10 @@ import numpy as np
 import torch
 
 from malmoi.devices import choose_device, one_thread_after_fork
+from malmoi.inference.batched_logits import logits_by_length
 from malmoi.inference.batching import PaddedBatch
 from malmoi.inference.description import ModelDescription
 from malmoi.inference.engine import EngineName
-from malmoi.inference.running import logits_by_length
 from malmoi.inference.tokenizing import text_tokenizer
 from malmoi.inference.torch_engine import TOKENS_IN_BATCH
 from malmoi.messages import Phrase
@@ -51,6 +51,8 @@ class FrozenEncoder:
     def __init__(self, model: PreTrainedModel, tokenizer: Any) -> None:
         """Take over a model and its tokenizer."""
         self._device = choose_device()
+        self.place = self._device.type
+        self.tokens_in_batch = TOKENS_IN_BATCH[self._device.type]
         self._model, self._stock_tokenizer = model.eval().to(self._device), tokenizer
         self._head: torch.Tensor | None = None
         self._takes_types = "token_type_ids" in signature(model.forward).parameters
@@ -84,16 +86,6 @@ class FrozenEncoder:
         found = copy(self)
         found._head = torch.from_numpy(weights.astype(np.float32)).to(self._device)
         return found
-
-    @property
-    def place(self) -> str:
-        """See `malmoi.inference.engine.Engine`."""
-        return self._device.type
-
-    @property
-    def tokens_in_batch(self) -> int:
-        """See `malmoi.inference.engine.Engine`."""
-        return TOKENS_IN_BATCH[self._device.type]
 
     def logits(self, batch: PaddedBatch) -> np.ndarray:
         """Float32 [B, 2 H]: [CLS], then the mean over tokens; [B, K] once it has a head."""

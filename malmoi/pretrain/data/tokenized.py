@@ -29,8 +29,7 @@ from malmoi.tokenizer.loading import load_pretraining_tokenizer
 from malmoi.tokenizer.sampling import iter_batches
 from malmoi.transformers_models import save_tokenizer, tokenizer_hash
 from malmoi.work_folder import work_folder, worth_keeping
-from malmoi.workers.engines import Engine
-from malmoi.workers.kept_units import keep_results
+from malmoi.workers.engines import Engine, keep_results
 
 FACTS_NAME = "corpus.json"
 _LAYOUT = 4

@@ -35,8 +35,7 @@ from malmoi.text.reading.layouts import layout_of
 from malmoi.text.reading.notes import ReadingNotes
 from malmoi.text.reading.sources import Source, find_sources
 from malmoi.text.record import Record
-from malmoi.workers.engines import Engine
-from malmoi.workers.kept_units import keep_results
+from malmoi.workers.engines import Engine, keep_results
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

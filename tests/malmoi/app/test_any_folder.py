@@ -130,7 +130,7 @@ def test_pages_and_a_model_are_there_before_anybody_comes(
         _wait_for_library(server, "pandas")
     compared = (
         "from pathlib import Path; from malmoi.model_folders import local_source; "
-        "from malmoi.inference.exported import entry_path, write_measurement; "
+        "from malmoi.inference.onnx_exports import entry_path, write_measurement; "
         "write_measurement(entry_path(Path(local_source('x'))), {'engine': 'torch-fp32'})"
     )
     own = {**os.environ, **home, "PYTHONPATH": str(ROOT)}

@@ -18,7 +18,7 @@ from malmoi.errors import InputError
 from malmoi.inference import parquet_parts, table_prediction
 from malmoi.inference.classifier import Classifier
 from malmoi.inference.cluster_prediction import PARTS, write_part
-from malmoi.inference.exported import entry_path
+from malmoi.inference.onnx_exports import entry_path
 from malmoi.inference.parquet_parts import cut_parts, rows_of_part
 from malmoi.inference.shipped_model import load_shipped, ship_model
 from malmoi.inference.table_prediction import units_of

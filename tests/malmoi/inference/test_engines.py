@@ -22,11 +22,11 @@ from transformers import AutoModelForSequenceClassification
 from malmoi import cache
 from malmoi.__main__ import main
 from malmoi.errors import InputError
-from malmoi.inference import exporting, opening, selection
+from malmoi.inference import engine_choice, engine_comparison, onnx_exporting
 from malmoi.inference.batching import tokenize_all
 from malmoi.inference.classifier import Classifier
 from malmoi.inference.description import ModelDescription
-from malmoi.inference.exported import FILES, entry_path, find_exported, read_measurement
+from malmoi.inference.onnx_exports import FILES, entry_path, find_exported, read_measurement
 from malmoi.inference.prediction import LabelsPrediction, ValuePrediction
 from malmoi.inference.tokenizing import FastTokenizer, serialized_tokenizer
 from malmoi.transformers_models import load_tokenizer
@@ -412,7 +412,7 @@ def test_a_damaged_export_is_made_again(
         assert again.predict(["꿈에서"]) == before and made == number, name
         assert find_exported(entry) is not None, name
         # The first was made by the real one.
-        monkeypatch.setattr(opening, "_export", export)
+        monkeypatch.setattr(onnx_exporting, "export_classifier", export)
 
 
 def test_a_full_disk_is_told_as_such_whatever_the_library_says(
@@ -424,11 +424,13 @@ def test_a_full_disk_is_told_as_such_whatever_the_library_says(
         raise error
 
     monkeypatch.setattr(cache, "CACHE", tmp_path)
-    monkeypatch.setattr(exporting, "_quantize", fails)
+    monkeypatch.setattr(onnx_exporting, "_quantize", fails)
     with pytest.raises(InputError, match="ElectraForSequenceClassification"):
         Classifier.load(classifier_directory, "onnx-int8")  # of another fault it is the network's
-    monkeypatch.setattr(exporting, "_export", fails)
-    monkeypatch.setattr(exporting.shutil, "disk_usage", lambda path: SimpleNamespace(free=4096))
+    monkeypatch.setattr(onnx_exporting, "_export", fails)
+    monkeypatch.setattr(
+        onnx_exporting.shutil, "disk_usage", lambda path: SimpleNamespace(free=4096)
+    )
     for error in (RuntimeError("corrupt"), OSError(errno.ENOSPC, "No space left")):
         with pytest.raises(OSError, match=rf"\[Errno {errno.ENOSPC}\].*{tmp_path / 'onnx'}"):
             Classifier.load(classifier_directory, "onnx-int8")
@@ -473,8 +475,8 @@ class TestAuto:
     @pytest.fixture(autouse=True)
     def _samples(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.setenv("MALMOI_ENGINE", "auto")
-        given = selection.CalibrationTexts(texts=[text for text, _ in separable()] * 4)
-        monkeypatch.setattr(selection, "calibration_texts", lambda description: given)
+        given = [text for text, _ in separable()] * 4, None
+        monkeypatch.setattr(engine_comparison, "calibration_texts", lambda description: given)
         monkeypatch.setattr(cache, "CACHE", tmp_path / "cache")
 
     def test_it_is_measured_once_and_kept(
@@ -486,7 +488,7 @@ class TestAuto:
         kept = read_measurement(classifier_directory)
         assert kept["engine"] == first.engine and kept["texts"] == 252
         assert set(kept["measured"]) >= {"torch-fp32", "onnx-fp32", "onnx-int8"}
-        monkeypatch.setattr(opening, "_measured", None)
+        monkeypatch.setattr(engine_choice, "_measured", None)
         assert Classifier.load(classifier_directory).engine == first.engine
 
     @pytest.fixture
@@ -504,7 +506,7 @@ class TestAuto:
         self, classifier_directory: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         shares = iter([1.0] + [0.99] * 9)
-        monkeypatch.setattr(selection, "agreement_of", lambda *_: next(shares))
+        monkeypatch.setattr(engine_comparison, "agreement_of", lambda *_: next(shares))
         assert Classifier.load(classifier_directory).engine == "torch-fp32"
 
     @pytest.mark.usefixtures("exported")
@@ -513,9 +515,9 @@ class TestAuto:
     ) -> None:
         scores = iter([0.9] + [0.897] * 9)
         texts = [text for text, _ in separable()] * 4
-        sample = selection.CalibrationTexts(texts=texts, targets=np.zeros(len(texts), np.int64))
-        monkeypatch.setattr(selection, "calibration_texts", lambda description: sample)
-        monkeypatch.setattr(selection, "_macro_f1", lambda *_: next(scores))
+        sample = texts, np.zeros(len(texts), np.int64)
+        monkeypatch.setattr(engine_comparison, "calibration_texts", lambda description: sample)
+        monkeypatch.setattr(engine_comparison, "_macro_f1", lambda *_: next(scores))
         assert Classifier.load(classifier_directory).engine == "torch-fp32"
         kept = read_measurement(classifier_directory)["measured"]
         assert kept["torch-fp32"]["macro_f1"] == 0.9
@@ -523,7 +525,7 @@ class TestAuto:
     def test_without_samples_it_is_torch(
         self, classifier_directory: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(selection, "calibration_texts", lambda description: None)
+        monkeypatch.setattr(engine_comparison, "calibration_texts", lambda description: None)
         assert Classifier.load(classifier_directory).engine.startswith("torch")
         assert not entry_path(classifier_directory).exists()
 
@@ -531,11 +533,13 @@ class TestAuto:
 def test_the_sample_of_a_released_classifier_has_its_labels() -> None:
     config = {"labels": ["부정", "중립", "긍정"], "gives": "label", "pairs": False}
     rest = {"thresholds": [], "max_length": 8, "pad": 0, "token_types": True}
-    own = selection.calibration_texts(ModelDescription(**config, **rest))
-    assert own is not None and own.targets is not None and len(own.targets) == len(own.texts)
-    assert set(own.targets.tolist()) == {0, 1, 2}
-    other = selection.calibration_texts(ModelDescription(**{**config, "labels": ["a"]}, **rest))
-    assert other is not None and other.targets is None
+    own = engine_comparison.calibration_texts(ModelDescription(**config, **rest))
+    assert own is not None and own[1] is not None and len(own[1]) == len(own[0])
+    assert set(own[1].tolist()) == {0, 1, 2}
+    other = engine_comparison.calibration_texts(
+        ModelDescription(**{**config, "labels": ["a"]}, **rest)
+    )
+    assert other is not None and other[1] is None
 
 
 def test_agreement_of_labels_and_of_values() -> None:
@@ -552,6 +556,6 @@ def test_agreement_of_labels_and_of_values() -> None:
     ones = np.array([[1.0, 0.0], [0.0, 1.0], [2.0, 1.0], [0.0, 3.0]], dtype=np.float32)
     others = ones.copy()
     others[0] = [0.0, 1.0]
-    assert selection.agreement_of(ones, others, label) == 0.75
-    assert selection.agreement_of(ones[:, :1], ones[:, :1] + 0.001, value) == 1.0
-    assert selection.agreement_of(ones[:, :1], ones[:, :1] + 1, value) == 0.0
+    assert engine_comparison.agreement_of(ones, others, label) == 0.75
+    assert engine_comparison.agreement_of(ones[:, :1], ones[:, :1] + 0.001, value) == 1.0
+    assert engine_comparison.agreement_of(ones[:, :1], ones[:, :1] + 1, value) == 0.0

@@ -18,7 +18,7 @@ from transformers import pipeline
 
 from malmoi import Classifier, InputError, cache
 from malmoi.__main__ import main
-from malmoi.inference.exported import measurements_path, write_measurement
+from malmoi.inference.onnx_exports import measurements_path, write_measurement
 from malmoi.inference.prediction import ValuePrediction
 from malmoi.publishing.folder import export_folder
 from tests.malmoi.finetune.conftest import LABELS, separable
@@ -172,7 +172,7 @@ def test_without_torch_auto_takes_what_was_measured_of_the_folder(
     monkeypatch.delenv("MALMOI_ENGINE")
     folder = exported(classifier_directory)
     monkeypatch.setitem(sys.modules, "torch", None)
-    monkeypatch.setattr("malmoi.inference.exported._MADE_BY", ("onnxruntime",))
+    monkeypatch.setattr("malmoi.inference.onnx_exports._MADE_BY", ("onnxruntime",))
     for engine in ("onnx-int8", "onnx-fp32"):
         write_measurement(folder, {"engine": engine, "model": str(folder), "measured": {}})
         assert Classifier.load(folder).engine == engine

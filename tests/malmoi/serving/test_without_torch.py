@@ -18,7 +18,7 @@ from packaging.requirements import Requirement
 
 from malmoi.__main__ import main
 from malmoi.errors import InputError
-from malmoi.inference import exported
+from malmoi.inference import onnx_exports
 from malmoi.inference.classifier import Classifier
 from malmoi.inference.linear.linear_part import LinearPart
 from tests.malmoi.finetune.conftest import separable
@@ -117,9 +117,9 @@ def test_predict_and_serve_need_nothing_that_the_base_does_not_install(
 def test_an_export_of_other_versions_is_taken_where_torch_is_not(
     classifier_directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = exported.entry_path(classifier_directory)
-    monkeypatch.setattr(exported, "_MADE_BY", ("onnxruntime",))
-    assert exported.entry_path(classifier_directory) != before
+    before = onnx_exports.entry_path(classifier_directory)
+    monkeypatch.setattr(onnx_exports, "_MADE_BY", ("onnxruntime",))
+    assert onnx_exports.entry_path(classifier_directory) != before
     for engine in ("onnx-fp32", "onnx-int8"):
         assert Classifier.load(classifier_directory, engine).engine == engine
 
@@ -130,7 +130,7 @@ def test_auto_takes_what_was_the_fastest_somewhere_that_agreed(
 ) -> None:
     monkeypatch.setenv("MALMOI_ENGINE", "auto")
     assert Classifier.load(classifier_directory).engine == "onnx-fp32"
-    elsewhere = exported.measurements_path(classifier_directory) / "fastest-elsewhere.json"
+    elsewhere = onnx_exports.measurements_path(classifier_directory) / "fastest-elsewhere.json"
     elsewhere.parent.mkdir()
     rates = {"torch-bf16": 9, "onnx-fp32": 2, "onnx-int8": 5}
     try:

@@ -22,8 +22,8 @@ from malmoi.errors import InputError
 from malmoi.files import directory_at_once
 from malmoi.inference.description import ModelDescription
 from malmoi.inference.engine import EngineName
-from malmoi.inference.exported import FILES, Exported, find_exported, write_description
 from malmoi.inference.first_token import logits_of
+from malmoi.inference.onnx_exports import FILES, Exported, find_exported, write_description
 from malmoi.installed import need
 from malmoi.messages import Phrase
 
@@ -58,17 +58,10 @@ class _Logits(nn.Module):
 def export_classifier(
     path: Path, model: PreTrainedModel, description: ModelDescription, tokenizer: str | None
 ) -> Exported:
-    """Write the entry of the cache at `path`, and bound the cache.
-
-    Args:
-        path: of `malmoi.inference.exported.entry_path`.
-        model: in eval mode, fp32, on the CPU.
-        description: of the classifier.
-        tokenizer: its tokenizer.json, if it is a fast one.
+    """Write the entry of the cache at `onnx_exports.entry_path`, and bound the cache.
 
     Raises:
-        InputError: the exporter does not know this network, or is not installed.
-        OSError: errno.ENOSPC when the disk is full, whoever noticed it.
+        InputError, OSError: as `write_networks`.
     """
     with directory_at_once(path, shared=True) as scratch:
         write_networks(scratch, FILES, model, description)
@@ -88,10 +81,8 @@ def write_networks(
     """Write the network in fp32 and in int8.
 
     Args:
-        folder: where.
         files: name of the file of either engine, below `folder`.
         model: in eval mode, fp32, on the CPU.
-        description: of the classifier.
 
     Raises:
         InputError: the exporter does not know this network, or is not installed.

@@ -18,12 +18,7 @@ Compute = Callable[[np.ndarray], np.ndarray]
 def logits_by_length(
     engine: Engine, tokens: TokenizedTexts, places: Sequence[int]
 ) -> Iterator[tuple[list[int], np.ndarray]]:
-    """Compute batch by batch, short texts first.
-
-    Args:
-        engine: computes as many batches side by side as it can.
-        tokens: of all texts.
-        places: which of them.
+    """Compute some of the texts batch by batch, short ones first.
 
     Yields:
         Indices in `places`, n of them, and their logits, float32 [n, K].
@@ -48,9 +43,7 @@ def computed_by_length(
     """The same of whatever computes rows.
 
     Args:
-        compute: gives the logits of some rows.
-        tokens: of all texts.
-        places: int64 [n], which of them.
+        places: int64 [n], which of the texts.
         tokens_in_batch: most tokens of a batch, padding included.
         batches_at_once: threads that compute.
     """

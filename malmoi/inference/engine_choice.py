@@ -24,7 +24,7 @@ from malmoi.inference.engine import (
     EngineName,
     check_engine,
 )
-from malmoi.inference.exported import (
+from malmoi.inference.onnx_exports import (
     FILES,
     KIND,
     TOKENIZER,
@@ -66,17 +66,7 @@ class Opened:
 def open_classifier(
     folder: Path, engine: str, *, threads: int | None = None, say: Say | None = None
 ) -> Opened:
-    """Open the classifier in a folder.
-
-    Args:
-        folder: of a stock classifier.
-        engine: see `malmoi.inference.engine.EngineChoice`.
-        threads: of an ONNX engine.
-        say: called with a line before something that takes long.
-
-    Raises:
-        InputError: as `malmoi.inference.classifier.Classifier.load`.
-    """
+    """Open the stock classifier in a folder, as `malmoi.inference.classifier.Classifier.load`."""
     choice = check_engine(engine, "engine")
     if choice == "auto" and (named := os.environ.get(ENGINE_VARIABLE)):
         choice = check_engine(named, ENGINE_VARIABLE)
@@ -148,7 +138,7 @@ def _with_onnx(
     cache.remove(entry)
     if say is not None:
         say("exporting the model to ONNX, once")
-    from malmoi.inference.exporting import export_classifier
+    from malmoi.inference.onnx_exporting import export_classifier
 
     stock = stock or _load(folder)
     serialized = serialized_tokenizer(stock.tokenizer)
@@ -196,7 +186,7 @@ def _measured(folder: Path, threads: int | None, say: Say | None) -> Opened:
     torch in the number format of the device.
     """
     from malmoi.devices import choose_device, prefers_bf16
-    from malmoi.inference.selection import REFERENCE, calibration_texts, measure
+    from malmoi.inference.engine_comparison import REFERENCE, calibration_texts, measure
 
     stock = _load(folder)
     device = choose_device()
@@ -213,11 +203,11 @@ def _measured(folder: Path, threads: int | None, say: Say | None) -> Opened:
     if prefers_bf16(device):
         opened["torch-bf16"] = open_stock(_load(folder), "torch-bf16")
     opened |= onnx
-    texts = sample.texts
+    texts, targets = sample
     pairs = texts[1:] + texts[:1] if stock.description.pairs else None
     tokens = opened[REFERENCE].tokenizer(texts, pairs)
     engines = {name: one.engine for name, one in opened.items()}
-    found = measure(engines, tokens, stock.description, sample.targets)
+    found = measure(engines, tokens, stock.description, targets)
     with suppress(OSError):  # it is measured again
         write_measurement(folder, {"model": str(folder), **found})
     return opened[found["engine"]]

@@ -144,10 +144,7 @@ def write_published_description(
 ) -> None:
     """Write what `find_published` reads, into a folder that has all else already.
 
-    Args:
-        folder: with model, tokenizer and networks.
-        description: of the classifier.
-        tokenizer: the tokenizer.json that expects clean texts.
+    `tokenizer` is the tokenizer.json that expects clean texts.
     """
     values = {
         "version": _PUBLISHED_VERSION,

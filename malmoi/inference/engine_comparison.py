@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from malmoi.errors import InputError
+from malmoi.inference.batched_logits import logits_by_length
 from malmoi.inference.batching import TokenizedTexts
 from malmoi.inference.description import ModelDescription
 from malmoi.inference.engine import Engine, EngineName
 from malmoi.inference.prediction import decided, probabilities_of
-from malmoi.inference.running import logits_by_length
 from malmoi.labels.tasks import own_tasks
 from malmoi.paths import sample
 from malmoi.text.cleaning.cleaner import clean_text
@@ -40,25 +39,14 @@ _ROUNDS = 3
 REFERENCE: EngineName = "torch-fp32"
 
 
-@dataclass(frozen=True, kw_only=True)
-class CalibrationTexts:
-    """N clean texts to compare engines on.
-
-    Attributes:
-        texts: N.
-        targets: int64 [N], places of the labels that people gave them; None where the texts are
-            not of the classifier's own task.
-    """
-
-    texts: list[str]
-    targets: np.ndarray | None = None
-
-
-def calibration_texts(description: ModelDescription) -> CalibrationTexts | None:
+def calibration_texts(
+    description: ModelDescription,
+) -> tuple[list[str], np.ndarray | None] | None:
     """Texts of the task with these labels, else of all samples; `CALIBRATION_TEXTS` at most.
 
     Returns:
-        None where the sample corpora are not there.
+        N clean texts, and the places of the labels that people gave them, int64 [N], or None where
+        the texts are not of the classifier's own task. None where the samples are not there.
     """
     tasks = [task for task in own_tasks() if set(task.label_names) == set(description.labels)]
     places = [task.data for task in tasks] or [
@@ -79,9 +67,9 @@ def calibration_texts(description: ModelDescription) -> CalibrationTexts | None:
         return None
     texts, labels = [text for text, _ in found], [label for _, label in found]
     if description.gives != "label" or not set(labels) <= set(description.labels):
-        return CalibrationTexts(texts=texts)
+        return texts, None
     ids = [description.labels.index(label) for label in labels if label is not None]
-    return CalibrationTexts(texts=texts, targets=np.array(ids, dtype=np.int64))
+    return texts, np.array(ids, dtype=np.int64)
 
 
 def measure(
@@ -93,10 +81,8 @@ def measure(
     """Compare engines; the first one is the reference.
 
     Args:
-        engines: by name.
         tokens: N texts.
-        description: of the classifier.
-        targets: int64 [N], see `CalibrationTexts`.
+        targets: int64 [N], see `calibration_texts`.
 
     Returns:
         `engine`: the name of the fastest that agrees; `measured`: by engine, `texts_per_second`,
@@ -145,13 +131,7 @@ def _macro_f1(logits: np.ndarray, targets: np.ndarray) -> float:
 
 
 def agreement_of(expected: np.ndarray, found: np.ndarray, description: ModelDescription) -> float:
-    """Share of texts with the same labels, or nearly the same value.
-
-    Args:
-        expected: logits of the reference, float32 [N, K].
-        found: those of another engine, float32 [N, K].
-        description: says what they mean.
-    """
+    """Share of texts with the same labels, or nearly the same value, by logits, float32 [N, K]."""
     if description.gives == "value":
         near = np.abs(expected - found) <= _NEAR_VALUE * max(float(expected.std()), 1e-6)
         return float(near.mean())
