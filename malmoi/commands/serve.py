@@ -2,11 +2,9 @@
 
 import os
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated
-
-import tyro
+from typing import Annotated, ClassVar
 
 from malmoi.errors import InputError
 from malmoi.inference.engine import EngineChoice
@@ -24,9 +22,14 @@ _SHORTEST_TOKEN = 16
 _PACKAGES = ("fastapi", "uvicorn", "prometheus_client")
 
 
-@dataclass(kw_only=True)
-class ServeSettings:
+@dataclass(frozen=True, kw_only=True)
+class ServeSettings(Limits):
     """What is served, where, and to whom."""
+
+    HELP_GROUPS: ClassVar[dict[str, tuple[str, ...]]] = {
+        "server": ("model", "host", "port", "engine", "threads", "token_file"),
+        "limit": tuple(item.name for item in fields(Limits)),
+    }
 
     model: str
     """A fine-tuned classifier: name of a run or of a released model, directory, or Hub id."""
@@ -42,8 +45,6 @@ class ServeSettings:
     token_file: Path | None = None
     """File with a token that clients must give (Authorization: Bearer TOKEN); by default that of
     the variable MALMOI_TOKEN, if it is set."""
-    limits: Annotated[Limits, tyro.conf.arg(name="")] = field(default_factory=Limits)
-    """What a client may ask for."""
 
 
 def main(settings: ServeSettings) -> None:
@@ -63,7 +64,7 @@ def main(settings: ServeSettings) -> None:
         application = make_application(
             classifier,
             version=f"{classifier.name}-{weights[:8]}",
-            limits=settings.limits,
+            limits=settings,
             token=token,
         )
         if token is None and not only_here(taken):
@@ -74,7 +75,7 @@ def main(settings: ServeSettings) -> None:
                 flush=True,
             )
         line = f"{classifier.name} by {classifier.engine} at {url_of(taken)} (Ctrl-C ends it)"
-        run_server(application, taken, settings.limits, lambda: print(line, flush=True))
+        run_server(application, taken, settings, lambda: print(line, flush=True))
 
 
 def _check(settings: ServeSettings) -> None:
