@@ -28,8 +28,10 @@ def examine(
 def test_what_is_missing_is_said_with_the_command_that_brings_it(
     examine: Callable[[], dict[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    installed = doctor._version
-    monkeypatch.setattr(doctor, "_version", lambda p: None if p == "openai" else installed(p))
+    installed = doctor.installed_version
+    monkeypatch.setattr(
+        doctor, "installed_version", lambda p: None if p == "openai" else installed(p)
+    )
     lines = examine()
     assert lines["llm"].startswith(f"  {doctor.MISSING}") and "without openai" in lines["llm"]
     assert lines["packages"].startswith(f"  {doctor.OK}")
