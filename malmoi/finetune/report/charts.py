@@ -15,7 +15,7 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 46, 24, 12, 40
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shape:
+class ChartShape:
     """An element of a chart: `words` are those of a text, else what is shown when pointed at."""
 
     tag: str
@@ -30,7 +30,7 @@ class Chart:
     width: int
     height: int
     description: str
-    shapes: Sequence[Shape]
+    shapes: Sequence[ChartShape]
 
 
 class _Frame:
@@ -46,7 +46,7 @@ class _Frame:
     ) -> None:
         self.x_range, self.y_range = x, y
         self.width, self.height = width, height
-        self.shapes: list[Shape] = []
+        self.shapes: list[ChartShape] = []
 
     def x(self, value: float) -> float:
         low, high = self.x_range
@@ -78,7 +78,7 @@ class _Frame:
         self, tag: str, place: Mapping[str, float], others: Mapping[str, str], words: str = ""
     ) -> None:
         attributes = {name: f"{value:.1f}" for name, value in place.items()} | dict(others)
-        self.shapes.append(Shape(tag=tag, attributes=attributes, words=words))
+        self.shapes.append(ChartShape(tag=tag, attributes=attributes, words=words))
 
     def y_axis(self, ticks: Sequence[float], form: str = "{:.1f}") -> None:
         for tick in ticks:
