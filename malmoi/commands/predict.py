@@ -163,7 +163,7 @@ def _load(
 def _rows(
     settings: PredictSettings, sources: Sequence["Source"], *, quiet: bool = False
 ) -> Iterable["Record"]:
-    from malmoi.inference.output_columns import with_source
+    from malmoi.inference.output_columns import with_sheet, with_source
     from malmoi.text.reading.notes import ReadingNotes
     from malmoi.text.reading.records import iter_whole_rows
 
@@ -174,8 +174,10 @@ def _rows(
         sources,
         settings.reading,
         pair_column=settings.pair_column,
+        keep_blank=True,
         notes=ReadingNotes(say=None if quiet else say),
     )
+    rows = map(with_sheet, rows)
     return map(with_source, rows) if len(sources) > 1 else rows
 
 
@@ -201,7 +203,7 @@ def _to_standard_output(settings: PredictSettings, sources: Sequence["Source"]) 
 
 
 def _to_file(settings: PredictSettings, sources: Sequence["Source"]) -> None:
-    from malmoi.inference.table_prediction import label_table, survey_rows
+    from malmoi.inference.table_prediction import kept_columns, label_table, survey_rows
     from malmoi.progress import shown_progress
     from malmoi.work_folder import work_folder, worth_keeping
 
@@ -216,6 +218,7 @@ def _to_file(settings: PredictSettings, sources: Sequence["Source"]) -> None:
                 classifier,
                 settings.output,
                 work,
+                kept=kept_columns(sources, settings.reading, settings.output, settings.pair_column),
                 model=settings.model,
                 workers=settings.workers or 1,
                 progress=progress,

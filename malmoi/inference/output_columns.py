@@ -16,6 +16,14 @@ if TYPE_CHECKING:
 VALUE = "value"
 # Where several files become one table: which one a row is of.
 SOURCE = "source_file"
+# Where several sheets of a workbook do: which one.
+SHEET = "source_sheet"
+
+
+def with_sheet(row: "Record") -> "Record":
+    """The row with its sheet as the first column, where several sheets become one table."""
+    sheet = row.place.rpartition(":")[0]
+    return replace(row, cells={SHEET: sheet, **row.cells}) if sheet else row
 
 
 def with_source(row: "Record") -> "Record":

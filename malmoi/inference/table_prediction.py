@@ -6,14 +6,16 @@ of which `malmoi.inference.cluster_prediction` labels a table on many machines.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache, partial
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -25,9 +27,15 @@ from malmoi.inference.shipped_model import ShippedModel, load_shipped
 from malmoi.inference.working_ahead import worked_ahead
 from malmoi.model_folders import read_json
 from malmoi.progress import Progress
+from malmoi.text.reading.bad_rows import BadRows
+from malmoi.text.reading.columns import ColumnRequest, distinct_names
+from malmoi.text.reading.notes import SourceNotes
+from malmoi.text.reading.options import ReadOptions
+from malmoi.text.reading.sources import Source
+from malmoi.text.reading.tables import open_table
 from malmoi.text.record import Record
 from malmoi.text.table_writing import (
-    cell_of_text,
+    KINDS,
     check_writable,
     ending,
     json_line,
@@ -67,8 +75,8 @@ class Survey:
 
     Attributes:
         rows: how many there are.
-        columns: name to kind (`int`, `float`, `bool`, `str`; "" where all cells are empty), in the
-            order in which they were met.
+        columns: name to kind (one of `KINDS`; "" where all cells are empty), in the order in which
+            they were met.
     """
 
     rows: int = 0
@@ -77,8 +85,7 @@ class Survey:
     def add(self, row: Record) -> None:
         """Count a row."""
         self.rows += 1
-        for name, value in row.cells.items():
-            cell = cell_of_text(value)
+        for name, cell in row.cells.items():
             kind = _kind(cell)
             before = self.columns.setdefault(name, kind)
             if kind and kind != before:
@@ -87,11 +94,11 @@ class Survey:
 
 def _kind(cell: Any) -> str:
     """The kind of a column that holds this cell alone; an integer beyond 64 bits stays text."""
-    if cell is None:
+    if cell is None or cell != cell:
         return ""
     if type(cell) is int and not -(2**63) <= cell < 2**63:
         return "str"
-    return type(cell).__name__
+    return next((kind for kind, types in KINDS.items() if type(cell) in types), "str")
 
 
 def _wider(before: str, kind: str) -> str:
@@ -99,6 +106,39 @@ def _wider(before: str, kind: str) -> str:
     if not before:
         return kind
     return "float" if {before, kind} == {"int", "float"} else "str"
+
+
+def kept_columns(
+    sources: Sequence[Source], options: ReadOptions, output: Path, pair_column: str | None = None
+) -> dict[str, Any]:
+    """What a column keeps beside its cells where the output is a file of the same kind.
+
+    Args:
+        sources: the input.
+        options: what the user said of it.
+        output: its ending says the kind.
+        pair_column: of second texts.
+
+    Returns:
+        By column: of Parquet its type, of workbooks how numbers and dates are shown; none where
+        the files differ.
+
+    Raises:
+        InputError: as the reader.
+    """
+    alike = {".parquet": {".parquet", ".arrow"}, ".xlsx": {".xlsx"}}.get(ending(output), set())
+    if not {source.format for source in sources} <= alike:
+        return {}
+    found: dict[str, set[Any]] = {}
+    for source in sources:
+        request = ColumnRequest(text=options.text_column, pair=pair_column)
+        notes = SourceNotes(source=source.name)
+        with open_table(source, request, options, notes, BadRows(skip=True)) as table:
+            kept = dict(enumerate(table.types)) or table.formats()
+            for place, name in enumerate(distinct_names(table.columns)):
+                if place in kept:
+                    found.setdefault(name, set()).add(kept[place])
+    return {name: next(iter(kinds)) for name, kinds in found.items() if len(kinds) == 1}
 
 
 @dataclass(kw_only=True)
@@ -149,6 +189,7 @@ def label_table(
     output: Path,
     work: Path,
     *,
+    kept: Mapping[str, Any],
     model: str,
     workers: int,
     progress: Progress,
@@ -161,12 +202,13 @@ def label_table(
         classifier: loaded in this process; it computes where there is one worker.
         output: the file to write; it appears whole.
         work: folder of finished units, of this run and of earlier ones that were killed.
+        kept: of `kept_columns`.
         model: how another process loads the classifier.
         workers: processes.
         progress: called with rows done.
 
     Raises:
-        InputError: the output cannot hold so many rows, or the input has other rows than `survey`.
+        InputError: the output cannot hold so many rows, or the input changed meanwhile.
     """
     check_writable(output, survey.rows)
     units = work / _UNITS
@@ -186,14 +228,14 @@ def label_table(
         rate = (done - skipped) / max(time.monotonic() - began, 1e-3)
         progress(f"predicting, {rate:,.0f} texts/s", done, survey.rows, skipped=skipped)
     result = work / f"output{ending(output)}"
-    labelled = _assemble(sorted(units.glob("*.jsonl")), survey, classifier.columns, result)
-    if labelled.rows != survey.rows:
+    parts = sorted(units.glob("*.jsonl"))
+    labelled = _assemble(read(), parts, survey, kept, classifier.columns, result)
+    if labelled is None:
         shutil.rmtree(units)  # nobody knows which of them have the rows of the first reading
         raise UnfinishedError(
-            "expected {expected:,} rows, as many as at the first reading, found {found:,}; the "
-            "input changed meanwhile: give the command again",
-            expected=survey.rows,
-            found=labelled.rows,
+            "expected the {rows:,} rows of the first reading, found others; the input changed "
+            "meanwhile: give the command again",
+            rows=survey.rows,
         )
     sync(result)
     shutil.move(result, output)
@@ -260,32 +302,46 @@ def classifier_of_worker(model: str | ShippedModel, engine: str, threads: int) -
 
 
 def _write_unit(path: Path, rows: Sequence[Record], cells: Cells) -> None:
-    """A line a row: its cells by column, and those of its prediction."""
-    lines = (
-        json.dumps([{name: cell_of_text(cell) for name, cell in row.cells.items()}, found])
-        for row, found in zip(rows, cells, strict=True)
-    )
+    """What rows it is of, and a line a row: the cells of its prediction."""
+    lines = [_hash_of(rows), *map(json.dumps, cells)]
     write_at_once(path, "".join(f"{line}\n" for line in lines))
+
+
+def _hash_of(rows: Sequence[Record]) -> str:
+    digest = hashlib.sha256()
+    for row in rows:
+        digest.update(json.dumps([row.place, row.text, row.pair]).encode())
+    return digest.hexdigest()
 
 
 def _rows_of(path: Path) -> int:
     with path.open("rb") as file:
-        return sum(1 for _ in file)
+        return sum(1 for _ in file) - 1
 
 
 def _assemble(
-    parts: Sequence[Path], survey: Survey, columns: OutputColumns, result: Path
-) -> Labelled:
-    """Write the units one after the other into a file of the wanted format."""
+    rows: Iterable[Record],
+    parts: Sequence[Path],
+    survey: Survey,
+    kept: Mapping[str, Any],
+    columns: OutputColumns,
+    result: Path,
+) -> Labelled | None:
+    """Write rows and predictions into a file of the wanted format; None if they do not fit."""
     names = list(survey.columns)
     new = columns.names(names)
-    kinds = [*survey.columns.values(), *columns.kinds()]
+    kinds = [kept.get(name, kind) for name, kind in survey.columns.items()]
     labelled = Labelled()
-    with table_writer(result, [*names, *new], kinds, cuts=labelled.cuts) as write:
-        for part in parts:
+    header, all_kinds = [*names, *new], [*kinds, *columns.kinds()]
+    with table_writer(result, header, all_kinds, cuts=labelled.cuts) as write:
+        for unit, part in zip_longest(units_of(rows), parts):
+            if unit is None or part is None:
+                return None
             with part.open(encoding="utf-8") as file:
-                for line in file:
-                    cells, found = json.loads(line)
-                    write([*(cells.get(name) for name in names), *found])
+                if next(file).strip() != _hash_of(unit):
+                    return None
+                for row, line in zip(unit, file, strict=True):
+                    found = json.loads(line)
+                    write([*(row.cells.get(name) for name in names), *found])
                     labelled.add(found, columns)
-    return labelled
+    return labelled if labelled.rows == survey.rows else None

@@ -9,7 +9,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from datetime import datetime
+from datetime import date, datetime, time
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
@@ -22,6 +22,15 @@ from malmoi.text.written_cells import EXCEL_ROWS, CutCells, csv_cell, excel_cell
 WRITTEN = (".csv", ".xlsx", ".jsonl", ".parquet", ".json")
 # Behind the ending of a format in text.
 COMPRESSED = (".gz", ".zst")
+# Of columns: the types of their cells. Anything else is `str`.
+KINDS: dict[str, tuple[type, ...]] = {
+    "int": (int,),
+    "float": (float,),
+    "bool": (bool,),
+    "datetime": (datetime,),
+    "date": (date,),
+    "str": (str,),
+}
 _IN_TEXT = (".csv", ".jsonl", ".json")
 _PARQUET_ROWS = 10_000
 
@@ -75,14 +84,15 @@ def _endings(path: Path) -> tuple[str, str]:
 
 @contextmanager
 def table_writer(
-    path: Path, columns: Sequence[str], kinds: Sequence[str], *, cuts: CutCells | None = None
+    path: Path, columns: Sequence[str], kinds: Sequence[Any], *, cuts: CutCells | None = None
 ) -> Iterator[WriteRow]:
     """Yield a function that writes a row; the file is whole when the context ends.
 
     Args:
         path: its ending decides the format.
         columns: the header.
-        kinds: of each column `int`, `float`, `bool`, or `str` for anything else; for Parquet.
+        kinds: of each column one of `KINDS`; for Parquet also a type of pyarrow, for workbooks how
+            numbers and dates are shown.
         cuts: counts the cells that a workbook cannot hold whole.
     """
     writers: dict[str, Callable[..., AbstractContextManager[WriteRow]]] = {
@@ -126,7 +136,7 @@ def _text_file(path: Path, encoding: str = "utf-8") -> Iterator[IO[str]]:
 
 
 @contextmanager
-def _csv(path: Path, columns: Sequence[str], kinds: Sequence[str]) -> Iterator[WriteRow]:
+def _csv(path: Path, columns: Sequence[str], kinds: Sequence[Any]) -> Iterator[WriteRow]:
     """In UTF-8 with a byte order mark, without which Excel shows broken Hangul.
 
     Rows end as RFC 4180 has it: with a bare line feed, Python 3.11 would not quote a lone carriage
@@ -140,15 +150,32 @@ def _csv(path: Path, columns: Sequence[str], kinds: Sequence[str]) -> Iterator[W
 
 @contextmanager
 def _xlsx(
-    path: Path, columns: Sequence[str], kinds: Sequence[str], *, cuts: CutCells | None
+    path: Path, columns: Sequence[str], kinds: Sequence[Any], *, cuts: CutCells | None
 ) -> Iterator[WriteRow]:
     from openpyxl import Workbook
 
     book = Workbook(write_only=True)
     sheet = book.create_sheet("malmoi")
     sheet.append([excel_cell(sheet, name, cuts) for name in columns])
-    yield lambda row: sheet.append([excel_cell(sheet, cell_of_text(cell), cuts) for cell in row])
+    formats = [None if kind in KINDS or not kind else kind for kind in kinds]
+
+    def write(row: Sequence[Any]) -> None:
+        cells = [
+            excel_cell(sheet, _shown_by_excel(cell), cuts, shown)
+            for cell, shown in zip(row, formats, strict=True)
+        ]
+        sheet.append(cells)
+
+    yield write
     save_book(book, path)
+
+
+def _shown_by_excel(cell: Any) -> Any:
+    """A cell as a sheet holds it: dates from 1900 on, without a time zone, are dates there."""
+    is_date = isinstance(cell, date) and cell.year >= 1900
+    if isinstance(cell, time) or (is_date and getattr(cell, "tzinfo", None) is None):
+        return cell
+    return cell_of_text(cell)
 
 
 class _Archive(ZipFile):
@@ -179,13 +206,13 @@ def save_book(book: Any, path: Any) -> None:
 
 
 @contextmanager
-def _jsonl(path: Path, columns: Sequence[str], kinds: Sequence[str]) -> Iterator[WriteRow]:
+def _jsonl(path: Path, columns: Sequence[str], kinds: Sequence[Any]) -> Iterator[WriteRow]:
     with _text_file(path) as file:
         yield lambda row: print(json_line(dict(zip(columns, row, strict=True))), file=file)
 
 
 @contextmanager
-def _json(path: Path, columns: Sequence[str], kinds: Sequence[str]) -> Iterator[WriteRow]:
+def _json(path: Path, columns: Sequence[str], kinds: Sequence[Any]) -> Iterator[WriteRow]:
     """An array of objects, one a line."""
     with _text_file(path) as file:
         before = "["
@@ -218,14 +245,22 @@ def _finite(value: Any) -> Any:
 
 
 @contextmanager
-def _parquet(path: Path, columns: Sequence[str], kinds: Sequence[str]) -> Iterator[WriteRow]:
+def _parquet(path: Path, columns: Sequence[str], kinds: Sequence[Any]) -> Iterator[WriteRow]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    types = {"int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
-    kept = [types.get(kind) for kind in kinds]
+    types = {
+        "int": pa.int64(),
+        "float": pa.float64(),
+        "bool": pa.bool_(),
+        "datetime": pa.timestamp("us"),
+        "date": pa.date32(),
+    }
     schema = pa.schema(
-        [(name, kind or pa.string()) for name, kind in zip(columns, kept, strict=True)]
+        [
+            (name, kind if isinstance(kind, pa.DataType) else types.get(kind, pa.string()))
+            for name, kind in zip(columns, kinds, strict=True)
+        ]
     )
     as_kind: dict[str, type] = {"int": int, "float": float, "bool": bool}
     rows: list[list[Any]] = []
@@ -239,14 +274,14 @@ def _parquet(path: Path, columns: Sequence[str], kinds: Sequence[str]) -> Iterat
             writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
             rows.clear()
 
+        def of_kind(cell: Any, kind: Any) -> Any:
+            if isinstance(kind, pa.DataType) or kind in ("datetime", "date"):
+                return cell
+            text = cell_of_text(cell)
+            return text if text is None else as_kind.get(kind, str)(text)
+
         def write(row: Sequence[Any]) -> None:
-            cells = [cell_of_text(cell) for cell in row]
-            rows.append(
-                [
-                    cell if cell is None else as_kind.get(kind, str)(cell)
-                    for cell, kind in zip(cells, kinds, strict=True)
-                ]
-            )
+            rows.append([of_kind(cell, kind) for cell, kind in zip(row, kinds, strict=True)])
             if len(rows) >= _PARQUET_ROWS:
                 flush()
 

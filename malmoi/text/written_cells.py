@@ -42,12 +42,14 @@ def csv_cell(value: Any) -> Any:
     return guarded(whole_characters(value)) if isinstance(value, str) else value
 
 
-def excel_cell(sheet: Any, value: Any, cuts: CutCells | None = None) -> Any:
+def excel_cell(
+    sheet: Any, value: Any, cuts: CutCells | None = None, shown: str | None = None
+) -> Any:
     """A cell of a write-only sheet of openpyxl; a text stays one, even where it begins with "=".
 
     Control characters that the format forbids are left out, and a cell holds at most `EXCEL_CELL`
     characters: `cuts` counts those that are cut. A whole number of more than 15 digits is written
-    as text: Excel would round it.
+    as text: Excel would round it. A number or date is shown as `shown` says.
     """
     from openpyxl.cell import WriteOnlyCell
 
@@ -56,7 +58,11 @@ def excel_cell(sheet: Any, value: Any, cuts: CutCells | None = None) -> Any:
     if not isinstance(value, str):
         # A missing value of pandas is not equal to itself, or says nothing about it.
         missing = value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
-        return None if missing else value
+        if missing or shown is None:
+            return None if missing else value
+        number = WriteOnlyCell(sheet, value=value)
+        number.number_format = shown
+        return number
     if not value:
         return None
     text = _NOT_IN_XML.sub("", whole_characters(value))

@@ -90,6 +90,7 @@ class Written:
         texts: their texts as they stand there.
         labels: their labels.
         left_out: rows and lines that are none: blank ones, the header again.
+        blanks: of these, how many blank ones stand in front of a row, by its place in `rows`.
         must_be_read: whether a refusal would be wrong.
     """
 
@@ -99,7 +100,24 @@ class Written:
     columns: list[str] = field(default_factory=list)
     rows: list[dict[str, Any]] = field(default_factory=list)
     left_out: int = 0
+    blanks: dict[int, int] = field(default_factory=dict)
     must_be_read: bool = True
+
+    @property
+    def in_place(self) -> list[dict[str, Any] | None]:
+        """The rows, and None for each blank one in front of them."""
+        rows: list[dict[str, Any] | None] = []
+        for place, row in enumerate(self.rows):
+            rows += [None] * self.blanks.get(place, 0) + [row]
+        return rows
+
+    def add(self, other: "Written") -> None:
+        """What stands below, in another file or sheet."""
+        before = len(self.rows)
+        self.blanks |= {before + place: count for place, count in other.blanks.items()}
+        self.rows += other.rows
+        self.left_out += other.left_out
+        self.must_be_read &= other.must_be_read
 
     @property
     def texts(self) -> list[str]:
@@ -129,9 +147,7 @@ def write(file: DirtyFile, folder: Path) -> Written:
         if whole is None:
             whole = part
         else:
-            whole.rows += part.rows
-            whole.left_out += part.left_out
-            whole.must_be_read &= part.must_be_read
+            whole.add(part)
     assert whole is not None
     if file.parts > 1:
         whole.path = folder / "묶음"
@@ -247,6 +263,7 @@ def _write_lines(
         made.rows.append({"text": in_cp949(dirty) if file.encoding == "cp949" else dirty})
     lines = [row["text"] for row in made.rows]
     made.left_out = _add_blanks(lines, dirt, chance)
+    made.blanks = _blanks_before_rows(lines)
     _encoded(file, "\n".join(lines) + "\n", dirt, path)
     made.must_be_read = any(text.strip() for text in made.texts)
     return made
@@ -264,6 +281,21 @@ def _add_blanks(lines: list[str], dirt: set[str], chance: random.Random) -> int:
     if "blank at end" in dirt:
         lines += [blank] * chance.randint(1, 3)
     return len(lines) - before
+
+
+def _blanks_before_rows(lines: Sequence[str], header: str | None = None) -> dict[int, int]:
+    found: dict[int, int] = {}
+    rows, blank, is_below = 0, 0, header is None
+    for line in lines:
+        if not line.strip():
+            blank += is_below
+        elif line == header:
+            is_below = True
+        else:
+            if blank:
+                found[rows] = blank
+            rows, blank = rows + 1, 0
+    return found
 
 
 def _grid(file: DirtyFile, made: Written, dirt: set[str], chance: random.Random) -> list[list[Any]]:
@@ -299,7 +331,9 @@ def _write_csv(file: DirtyFile, made: Written, dirt: set[str], chance: random.Ra
         lines.append(stream.getvalue().removesuffix("\n"))
         stream.seek(0)
         stream.truncate()
+    header = lines[0]
     made.left_out += _add_blanks(lines, dirt, chance)
+    made.blanks = _blanks_before_rows(lines, header)
     for row in made.rows:
         for name, cell in row.items():
             row[name] = "" if cell is None else str(cell)
@@ -352,8 +386,7 @@ def _write_xlsx(file: DirtyFile, made: Written, dirt: set[str], chance: random.R
         _fill(sheet, file, made, dirt, chance)
         _fill(book.create_sheet("2월"), file, later, dirt, chance)
         book.create_sheet("안내").append(["이 파일은", "가게에서 만들었습니다"])
-        made.rows += later.rows
-        made.left_out += later.left_out
+        made.add(later)
     else:
         _fill(sheet, file, made, dirt, chance)
     moving = {"blank at start", "blank in middle", "header again", "several sheets"}
@@ -380,6 +413,9 @@ def _fill(
         if place and place == blank_before:
             number += 1
             made.left_out += 1
+            row = sum(above != grid[0] for above in grid[1:place])
+            if row < len(made.rows):
+                made.blanks[row] = 1
         number += 1
         for column, cell in enumerate(cells, 1):
             if cell is not None and cell != "":

@@ -49,7 +49,12 @@ def parquet_table(source: Source, stored: BinaryIO, notes: SourceNotes) -> Table
             )
         return _rows(_batches(file, sorted(set(names)), source), names, labels, source)
 
-    return Table(columns=columns, sample=_sample(file, columns, labels, source), read=read)
+    return Table(
+        columns=columns,
+        sample=_sample(file, columns, labels, source),
+        read=read,
+        types=_types(file.schema_arrow, labels),
+    )
 
 
 def arrow_table(source: Source, stored: BinaryIO, notes: SourceNotes) -> Table:
@@ -77,7 +82,20 @@ def arrow_table(source: Source, stored: BinaryIO, notes: SourceNotes) -> Table:
         columns=columns,
         sample=sample,
         read=lambda picks, _: _rows(batches, [columns[p] for p in picks], labels, source),
+        types=_types(schema, labels),
     )
+
+
+def _types(schema: pyarrow.Schema, labels: Mapping[str, Sequence[str]]) -> list[pyarrow.DataType]:
+    """The type of each column as its cells are given: names where the file has their places."""
+    return [
+        pyarrow.string()
+        if labels.get(field.name)
+        else field.type.value_type
+        if pyarrow.types.is_dictionary(field.type)
+        else field.type
+        for field in schema
+    ]
 
 
 def _rows(

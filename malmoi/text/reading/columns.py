@@ -69,6 +69,7 @@ class ColumnRequest:
         usual_labels: names of label columns to look for.
         others: names of columns whose cells are wanted, too, and what each is: label or group.
         all_cells: give the cells of all columns.
+        keep_blank: give rows that hold nothing, too, where others follow them.
     """
 
     text: str | None = None
@@ -82,6 +83,7 @@ class ColumnRequest:
     usual_labels: tuple[str, ...] = LABEL_COLUMNS
     others: Mapping[str, str] = field(default_factory=dict)
     all_cells: bool = False
+    keep_blank: bool = False
 
     @property
     def wants_label(self) -> bool:

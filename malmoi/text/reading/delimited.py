@@ -50,7 +50,7 @@ def delimited_table(
         notes: gets the delimiter and what is counted.
         bad: gets the rows that cannot be read.
         header: names of the columns where no row has them.
-        keep_blank: give blank lines too, as cells of None.
+        keep_blank: give blank lines, too.
 
     Raises:
         InputError: there is nothing in it.
@@ -159,9 +159,10 @@ class _Reader:
         moved = MovedRows(self._sample, needed[0])
         for line, row in rows:
             if _is_blank(row):
-                self._notes.counts[BLANK_LINES] += 1
                 if self._keep_blank:
-                    yield line, "", [None] * len(picks)
+                    yield line, "", ()
+                else:
+                    self._notes.counts[BLANK_LINES] += 1
                 continue
             if row[0].startswith("\ufeff"):  # of a file that was put behind another
                 # Quotes behind such a mark are not at the beginning of a field.

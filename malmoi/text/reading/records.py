@@ -100,6 +100,7 @@ def iter_whole_rows(
     options: ReadOptions,
     *,
     pair_column: str | None = None,
+    keep_blank: bool = False,
     notes: ReadingNotes | None = None,
     bad: BadRows | None = None,
 ) -> Iterator[Record]:
@@ -109,6 +110,7 @@ def iter_whole_rows(
         sources: files.
         options: what the user said of them.
         pair_column: name or number of the column of second texts.
+        keep_blank: give rows that hold nothing, too, with the text "", where others follow them.
         notes: gets how each file is read.
         bad: gets rows that cannot be read; by default, options say what becomes of them.
 
@@ -116,7 +118,11 @@ def iter_whole_rows(
         InputError: as `iter_records`; for bad rows once all were seen.
     """
     request = ColumnRequest(
-        text=options.text_column, pair=pair_column, usual_labels=(), all_cells=True
+        text=options.text_column,
+        pair=pair_column,
+        usual_labels=(),
+        all_cells=True,
+        keep_blank=keep_blank,
     )
     return iter_requested(sources, request, options, notes, bad)
 
@@ -322,7 +328,7 @@ def _records(
 ) -> Iterator[Record]:
     found = SourceNotes(source=source.name)
     before = bad.count
-    with open_table(source, request, options, found, bad) as table:
+    with open_table(source, request, options, found, bad, keep_blank=request.keep_blank) as table:
         if table.columns:  # all that was met may be bad
             places = places_in(table, request, source)
             _note_columns(found, table, places, notes)
@@ -364,11 +370,19 @@ def _records_of_cells(
     if request.wants_label:
         needed += located[:2]
     needed += places.others
-    empty = True
+    empty, blank = True, list[tuple[int, str]]()
     for number, part, row in table.read([places.text, *located, *others], needed):
-        empty = False
-        text, mark, identifier, second, *cells = row
         place = f"{part}:{number}" if part else str(number)
+        if not row:
+            blank.append((number, part))
+            continue
+        empty = False
+        # Those at the end of a sheet have no place; a formatted one has a million of them.
+        for above, sheet in blank:
+            if sheet == part:
+                yield _blank_record(columns, names[places.text], source, above, part, request)
+        blank.clear()
+        text, mark, identifier, second, *cells = row
         where = f"{source.shown}:{place}"
         try:
             record = Record(
@@ -389,6 +403,27 @@ def _records_of_cells(
             yield record
     if empty and not bad.count:
         raise no_rows(source)
+
+
+def _blank_record(
+    columns: Sequence[str],
+    text_column: str,
+    source: Source,
+    number: int,
+    part: str,
+    request: ColumnRequest,
+) -> Record:
+    place = f"{part}:{number}" if part else str(number)
+    return Record(
+        id=f"{source.name}:{place}",
+        text="",
+        source=source.name,
+        line=number,
+        pair=None if request.pair is None and not request.any_pair else "",
+        cells=dict.fromkeys(columns),
+        text_column=text_column,
+        place=place,
+    )
 
 
 def _records_of_objects(

@@ -62,7 +62,12 @@ def open_sheets(
         reader = _SheetReader(source, chosen, notes, bad, keep_blank, no_header)
         reader.columns = columns
         sample = reader.sample()
-        yield Table(columns=reader.columns, sample=sample, read=reader.read)
+        yield Table(
+            columns=reader.columns,
+            sample=sample,
+            read=reader.read,
+            formats=lambda: chosen[0].formats(SAMPLE_ROWS),
+        )
     finally:
         book.close()
 
@@ -269,7 +274,7 @@ class _SheetReader:
                 cells = spread.over(number, cells)
                 if is_blank:
                     if self._keep_blank:
-                        yield number, part, [None] * len(picks)
+                        yield number, part, ()
                     continue
                 if holds_something(cells[len(self.columns) :]):
                     if not self._has_remarks:
@@ -326,7 +331,7 @@ class _SheetReader:
         for number, cells in rows:
             if not holds_something(cells):
                 # A formatted sheet has a million of them below its last row.
-                blank += again is not None or self._no_header
+                blank += (again is not None or self._no_header) and not self._keep_blank
             elif blank:
                 counts[BLANK_LINES] += blank
                 blank = 0

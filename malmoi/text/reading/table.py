@@ -1,8 +1,11 @@
 """What every format of files is turned into: a header, its first rows, and a stream of all."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow
 
 # Number (a line of a text file, a row of a sheet or of a Parquet file), name of the sheet where
 # several are read, and cells.
@@ -24,12 +27,15 @@ class Table:
             first objects.
         sample: the first rows, whole.
         read: given column positions, and those of them that a row must reach to be whole, yields
-            each row with its cells at these positions. To be called once.
+            each row with its cells at these positions, none for a row that holds nothing. To be
+            called once.
         objects: of JSON, every object with its own keys; to be gone through once, instead of
             calling `read`.
         is_list: one text a line, without columns.
         text: number of the text column from 1, where only the cells tell which it is.
         label: the same of the label column.
+        types: of Parquet and Arrow, the type of each column.
+        formats: of a workbook, how numbers and dates of a column are shown, by its position.
     """
 
     columns: list[str]
@@ -39,3 +45,5 @@ class Table:
     is_list: bool = False
     text: int | None = None
     label: int | None = None
+    types: Sequence["pyarrow.DataType"] = ()
+    formats: Callable[[], Mapping[int, str]] = dict

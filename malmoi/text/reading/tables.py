@@ -67,8 +67,7 @@ def open_table(
         options: what the user said of it.
         notes: gets how it is read.
         bad: gets rows that cannot be read.
-        keep_blank: give rows below the header that hold nothing, as cells of None, instead of
-            leaving them out.
+        keep_blank: give rows below the header that hold nothing, too.
 
     Raises:
         InputError: here or while reading: the file is empty, damaged or malformed.
@@ -132,7 +131,7 @@ def _text_table(
         lines = [line for line in lines if line.strip()][:SAMPLE_LINES]
         shape = _shape(source, lines, options)
     if not shape.delimiter:
-        return _list_table(text, source, shape, notes)
+        return _list_table(text, source, shape, notes, keep_blank)
     return delimited_table(
         text, source, shape, notes, bad, header=request.header, keep_blank=keep_blank
     )
@@ -165,7 +164,9 @@ def _shape(source: Source, lines: Sequence[str], options: ReadOptions) -> Shape:
     return Shape(delimiter=given)
 
 
-def _list_table(text: TextFile, source: Source, shape: Shape, notes: SourceNotes) -> Table:
+def _list_table(
+    text: TextFile, source: Source, shape: Shape, notes: SourceNotes, keep_blank: bool
+) -> Table:
     """One text a line that is not blank, or one a message of a chat; blank lines are counted."""
     if shape.is_chat:
         notes.form = "chat"
@@ -173,16 +174,18 @@ def _list_table(text: TextFile, source: Source, shape: Shape, notes: SourceNotes
         texts = messages(_numbered(text), names)
     else:
         notes.form = "lines"
-        texts = _not_blank(text, notes)
+        texts = _lines(text, notes, keep_blank)
     sample = list(islice(texts, SAMPLE_ROWS))
-    if not sample:
+    if not any(line for _, line in sample):
         raise EmptySourceError(
             "expected texts, found only blank lines; add texts", place=source.shown
         )
     return Table(
         columns=[LINE_COLUMN],
-        sample=[[line] for _, line in sample],
-        read=lambda picks, _: ((n, "", [line] * len(picks)) for n, line in chain(sample, texts)),
+        sample=[[line] for _, line in sample if line],
+        read=lambda picks, _: (
+            (n, "", [line] * len(picks) if line else ()) for n, line in chain(sample, texts)
+        ),
         is_list=True,
     )
 
@@ -192,10 +195,13 @@ def _numbered(text: TextFile) -> Iterator[tuple[int, str]]:
         yield number, line.removesuffix("\n")
 
 
-def _not_blank(text: TextFile, notes: SourceNotes) -> Iterator[tuple[int, str]]:
+def _lines(text: TextFile, notes: SourceNotes, keep_blank: bool) -> Iterator[tuple[int, str]]:
+    """Numbered lines; blank ones are counted and left out, or empty."""
     for number, line in _numbered(text):
         if line and not line.isspace():
             yield number, line
+        elif keep_blank:
+            yield number, ""
         else:
             notes.counts[BLANK_LINES] += 1
 
@@ -337,7 +343,7 @@ def all_rows(
     rows: list[tuple[str, Sequence[object]]] = []
     blank = 0
     for number, part, cells in table.read(range(len(columns)), [0]):
-        if all(cell is None for cell in cells):
+        if not cells:
             blank += 1
             continue
         held.add(cells, columns=len(columns), rows=blank + 1)

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from typing import Any, BinaryIO
 
 from malmoi.errors import InputError
@@ -315,6 +316,15 @@ class Sheet:
             return
         for number, cells in self._book.rows(self._sheet, values_only=False):
             yield number, list(map(_value_or_error, cells))
+
+    def formats(self, rows: int) -> dict[int, str]:
+        """How numbers and dates are shown in each column, as far as the first rows say it."""
+        found: dict[int, str] = {}
+        for _, cells in islice(self._book.rows(self._sheet, values_only=False), rows):
+            for column, cell in enumerate(cells):
+                if cell.data_type in ("n", "d") and cell.value is not None:
+                    found.setdefault(column, cell.number_format)
+        return found
 
     def filled_rows(self) -> int:
         """How many rows hold something."""
