@@ -27,6 +27,9 @@ KEPT = [
     DirtyFile(rows=_ONE, form="xlsx", dirt=("unnamed last column",), seed=1),
     # Once more, the same bytes: not so of a workbook before.
     DirtyFile(rows=_ONE * 3, form="xlsx", dirt=("long cell", "typed cells")),
+    # A bar behind each text parts nothing; of two texts, it parts nothing anywhere.
+    DirtyFile(rows=(("색이 예뻐요 |", "긍정"),) * 4, form="txt", dirt=("zero width",)),
+    DirtyFile(rows=(("가방 | 색이 예뻐요", "긍정"),) * 2, form="txt"),
 ]
 
 

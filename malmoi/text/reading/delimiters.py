@@ -5,9 +5,11 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from malmoi.errors import InputError
 from malmoi.messages import Flag
+from malmoi.text.characters import visible_in_nfc
 from malmoi.text.reading.columns import has_text_column, shown_columns
 
 SAMPLE_LINES = 200
@@ -19,7 +21,7 @@ _NEARLY_ALL = 0.95
 # Lines that a delimiter must part below a header that is known.
 _MOST = 0.5
 # A bar also stands in titles of texts: fewer lines than these say nothing.
-_LINES_WITH_BARS = 2
+_LINES_WITH_BARS = 3
 _NUMBER = re.compile(r"\s*[-+]?\d+(?:[.,]\d+)*\s*")
 # A column of labels has few different, short cells (assumptions).
 _LABEL_CHARACTERS = 20
@@ -110,11 +112,18 @@ def shape_of_lines(lines: Sequence[str], text: str | None, where: str) -> Shape:
         parted = sum(len(split(line, delimiter)) > 1 for line in lines)
         if known and (delimiter == "\t" or parted >= _MOST * len(lines)):
             return Shape(delimiter=delimiter)
-    for delimiter in ("\t", "|"):
-        least = _LINES_WITH_BARS if delimiter == "|" else 2
-        if len(lines) >= least and _width(lines, delimiter) > 1:
-            return headerless_shape(lines, delimiter, text, where)
+    if len(lines) > 1 and _width(lines, "\t") > 1:
+        return headerless_shape(lines, "\t", text, where)
+    if len(lines) >= _LINES_WITH_BARS and _width(lines, "|") > 1 and _fills_columns(lines, "|"):
+        return headerless_shape(lines, "|", text, where)
     return Shape(delimiter="")
+
+
+def _fills_columns(lines: Sequence[str], delimiter: str) -> bool:
+    """Whether something is seen in every column: what ends each of the lines parts nothing."""
+    rows = [split(line, delimiter) for line in lines]
+    columns = zip_longest(*rows, fillvalue="")
+    return all(any(visible_in_nfc(cell).strip() for cell in column) for column in columns)
 
 
 def headerless_shape(
