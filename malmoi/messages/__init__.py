@@ -32,9 +32,12 @@ class Phrase(str):
     facts: Mapping[str, object]
 
     def __new__(cls, sentence: str, /, **facts: object) -> Self:
-        """Fill it in; one that is a phrase already stays as it is."""
+        """Fill it in; one that is a phrase already keeps its facts beside the new ones."""
         if isinstance(sentence, cls):
-            return sentence
+            if not facts:
+                return sentence
+            facts = {**sentence.facts, **facts}
+            sentence = sentence.sentence
         made = super().__new__(cls, _fill(sentence, facts))
         # Exceptions of libraries may not go to another process.
         made.sentence, made.facts = sentence, {name: _kept(fact) for name, fact in facts.items()}

@@ -43,22 +43,22 @@ def _config(tokenizer: PreTrainedTokenizerFast, **more: object) -> ElectraConfig
     )
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _one_thread() -> None:
+# Of a command that was given before: to read its flags takes longer than most commands.
+_read_once = cache(flags.parse_flags)
+
+
+def _remembered(settings_class: type, *, arguments: list[str], **how: Any) -> Any:
+    return copy.deepcopy(_read_once(settings_class, arguments=tuple(arguments), **how))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _commands_begin_fast() -> Iterator[None]:
+    threads = torch.get_num_threads()
     torch.set_num_threads(1)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _flags_are_read_once() -> Iterator[None]:
-    """Those of a command that was given before: to read them takes longer than most commands."""
-    read = cache(flags.parse_flags)
-
-    def remembered(settings_class: type, *, arguments: list[str], **how: Any) -> Any:
-        return copy.deepcopy(read(settings_class, arguments=tuple(arguments), **how))
-
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(flags, "parse_flags", remembered)
+        patch.setattr(flags, "parse_flags", _remembered)
         yield
+    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="session")

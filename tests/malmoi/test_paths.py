@@ -35,8 +35,9 @@ def test_without_a_repository_the_current_folder(
     monkeypatch.delenv("MALMOI_HOME", raising=False)
     package = tmp_path / "installed" / "malmoi"
     package.mkdir(parents=True)
-    for name in ("__init__.py", "errors.py", "telemetry.py", "threads.py", "paths.py"):
+    for name in ("__init__.py", "errors.py", "environment.py", "paths.py"):
         shutil.copy(ROOT / "malmoi" / name, package)
+    shutil.copytree(ROOT / "malmoi" / "messages", package / "messages")
     monkeypatch.setenv("PYTHONPATH", str(package.parent))
     done = subprocess.run(
         [sys.executable, "-c", "import malmoi.paths as p; print(p.__file__, p.home())"],

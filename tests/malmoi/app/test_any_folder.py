@@ -19,7 +19,7 @@ from tests.malmoi.app.servers import ROOT, Server, listening_on, new_page, servi
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-KEPT = (".py", ".toml", ".txt", ".js", ".css")
+KEPT = (".py", ".toml", ".txt", ".js", ".css", ".html", ".po")
 # One run of the app, one saved label; then what the page saw of models and database.
 VISIT = """
 import sys
