@@ -130,8 +130,8 @@ def test_pages_and_a_model_are_there_before_anybody_comes(
         _wait_for_library(server, "pandas")
     compared = (
         "from pathlib import Path; from malmoi.model_folders import local_source; "
-        "from malmoi.inference.onnx_exports import entry_path, write_measurement; "
-        "write_measurement(entry_path(Path(local_source('x'))), {'engine': 'torch-fp32'})"
+        "from malmoi.inference.onnx_exports import write_measurement; "
+        "write_measurement(Path(local_source('x')), {'engine': 'torch-fp32'})"
     )
     own = {**os.environ, **home, "PYTHONPATH": str(ROOT)}
     subprocess.run([sys.executable, "-c", compared], cwd=elsewhere, env=own, check=True)
