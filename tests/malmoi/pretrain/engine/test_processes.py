@@ -232,7 +232,7 @@ def test_one_goes_on_with_a_run_of_two(folder: Path) -> None:
     ("scenario", "message"),
     [
         ("complete", "expected an unfinished run to resume, found two complete"),
-        ("flag", "generator.head=sbo guesses from a span's two ends"),
+        ("flag", "generator.head=sbo has no effect"),
         ("full", "the disk is full while writing state"),
     ],
 )
