@@ -162,10 +162,11 @@ def _look_at(
                 place=source.shown,
                 twins=", ".join(twins),
             )
-        places = ColumnRequest(text=options.text_column).locate(names, source.shown, table.sample)
+        request = ColumnRequest(text=options.text_column, pair=pair_column)
+        places = request.locate(names, source.shown, table.sample)
         columns = [names[places.text]]
-        if pair_column is not None:
-            found.pair = names[ColumnRequest(text=pair_column).locate(names, source.shown).text]
+        if places.pair is not None:
+            found.pair = names[places.pair]
             columns.append(found.pair)
     found.text, found.passed_over = columns[0], places.passed_over
     notes.opened(found)

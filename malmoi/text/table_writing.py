@@ -9,7 +9,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from datetime import date, datetime, time
+from datetime import date, datetime, time, timedelta
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
@@ -173,7 +173,7 @@ def _xlsx(
 def _shown_by_excel(cell: Any) -> Any:
     """A cell as a sheet holds it: dates from 1900 on, without a time zone, are dates there."""
     is_date = isinstance(cell, date) and cell.year >= 1900
-    if isinstance(cell, time) or (is_date and getattr(cell, "tzinfo", None) is None):
+    if isinstance(cell, time | timedelta) or (is_date and getattr(cell, "tzinfo", None) is None):
         return cell
     return cell_of_text(cell)
 

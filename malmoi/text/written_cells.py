@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from datetime import date, time, timedelta
 from numbers import Integral
 from typing import Any
 
@@ -49,16 +50,19 @@ def excel_cell(
 
     Control characters that the format forbids are left out, and a cell holds at most `EXCEL_CELL`
     characters: `cuts` counts those that are cut. A whole number of more than 15 digits is written
-    as text: Excel would round it. A number or date is shown as `shown` says.
+    as text: Excel would round it. A number is shown as `shown` says, a date or time if that is how
+    dates are shown: by the other it would be read back as the other.
     """
     from openpyxl.cell import WriteOnlyCell
+    from openpyxl.styles.numbers import is_date_format
 
     if isinstance(value, Integral) and abs(int(value)) >= _INEXACT:
         value = str(int(value))
     if not isinstance(value, str):
         # A missing value of pandas is not equal to itself, or says nothing about it.
         missing = value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
-        if missing or shown is None:
+        is_date = isinstance(value, date | time | timedelta)
+        if missing or shown is None or is_date_format(shown) != is_date:
             return None if missing else value
         number = WriteOnlyCell(sheet, value=value)
         number.number_format = shown

@@ -89,13 +89,20 @@ def arrow_table(source: Source, stored: BinaryIO, notes: SourceNotes) -> Table:
 def _types(schema: pyarrow.Schema, labels: Mapping[str, Sequence[str]]) -> list[pyarrow.DataType]:
     """The type of each column as its cells are given: names where the file has their places."""
     return [
-        pyarrow.string()
+        _type_of_names(field.type)
         if labels.get(field.name)
         else field.type.value_type
         if pyarrow.types.is_dictionary(field.type)
         else field.type
         for field in schema
     ]
+
+
+def _type_of_names(places: pyarrow.DataType) -> pyarrow.DataType:
+    """The type of cells once `_named` has put names for places, alone or in lists."""
+    if hasattr(places, "value_field"):
+        return pyarrow.list_(_type_of_names(places.value_type))
+    return pyarrow.string() if pyarrow.types.is_integer(places) else places
 
 
 def _rows(
@@ -231,7 +238,7 @@ def _class_names(schema: pyarrow.Schema) -> dict[str, list[str]]:
 def _named(cells: Sequence[Any], column: str, names: Mapping[str, Sequence[str]]) -> Sequence[Any]:
     """Cells of a column with the names for the places; -1, no label, is None.
 
-    A place that has no name stays as it is.
+    A place that has no name is its number as text.
     """
     known = names.get(column)
     if not known:
@@ -240,8 +247,8 @@ def _named(cells: Sequence[Any], column: str, names: Mapping[str, Sequence[str]]
     def name(cell: Any) -> Any:
         if isinstance(cell, list):
             return [name(one) for one in cell]
-        if isinstance(cell, int) and -1 <= cell < len(known):
-            return None if cell == -1 else known[cell]
+        if isinstance(cell, int):
+            return None if cell == -1 else known[cell] if 0 <= cell < len(known) else str(cell)
         return cell
 
     return [name(cell) for cell in cells]

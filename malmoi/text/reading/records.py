@@ -155,8 +155,7 @@ def iter_requested(
         if layout is None:
             return _records(source, request, options, notes, bad)
         if request.all_cells:
-            pair = layout.texts[1] if len(layout.texts) > 1 else None
-            laid_out = replace(request, text=layout.texts[0], pair=pair, header=layout.header)
+            laid_out = replace(request, text=layout.texts[0], header=layout.header)
             return _records(source, laid_out, options, notes, bad)
         need_label = request.need_label
         return laid_out_records(source, layout, need_label=need_label, notes=notes, bad=bad)

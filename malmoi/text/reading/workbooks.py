@@ -318,11 +318,17 @@ class Sheet:
             yield number, list(map(_value_or_error, cells))
 
     def formats(self, rows: int) -> dict[int, str]:
-        """How numbers and dates are shown in each column, as far as the first rows say it."""
+        """How numbers and dates are shown in each column, as far as the first rows say it.
+
+        Raises:
+            InputError: as `rows`.
+        """
         found: dict[int, str] = {}
         for _, cells in islice(self._book.rows(self._sheet, values_only=False), rows):
             for column, cell in enumerate(cells):
-                if cell.data_type in ("n", "d") and cell.value is not None:
+                # A header that is a number says nothing about what is below it.
+                is_shown = cell.data_type in ("n", "d") and cell.number_format != "General"
+                if is_shown and cell.value is not None:
                     found.setdefault(column, cell.number_format)
         return found
 

@@ -222,6 +222,14 @@ def test_long_texts_make_small_units(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert [len(unit) for unit in units] == [4, 4, 2]
 
 
+def test_pairs_are_found_by_their_columns_as_in_one_process(tmp_path: Path) -> None:
+    rows = {"sentence1": ["가나"], "sentence2": ["다라"], "text": ["더 긴 다른 글"]}
+    pq.write_table(pa.table(rows), tmp_path / "a.parquet")
+    cut = cut_parts(find_all_sources([tmp_path]), ReadOptions(), "sentence2")
+    (row,) = rows_of_part(cut.parts[0], cut.schema, skip_bad_rows=False)
+    assert (row.text, row.pair) == ("가나", "다라")
+
+
 def test_rows_that_hold_no_text_are_left_out_where_that_is_asked_for(
     tmp_path: Path,
 ) -> None:

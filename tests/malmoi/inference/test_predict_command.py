@@ -9,10 +9,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import openpyxl
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -133,6 +135,59 @@ def test_every_format_out(predict: Predict, tmp_path: Path) -> None:
     cells = [[cell.value for cell in row] for row in sheet.iter_rows()]
     assert cells[0] == names and cells[2][0] == "=SUM(1)" and sheet["A3"].data_type == "s"
     assert cells[1][1:4] == [1, 0.5, True]
+
+
+def test_cells_of_a_workbook_are_shown_as_before(predict: Predict, tmp_path: Path) -> None:
+    """Numbers among dates stay numbers, dates among numbers dates, below whatever header."""
+    day, hours, first = datetime(2026, 3, 1, 9, 30), timedelta(hours=30), "꿈에서 하늘을 날았다"
+    rows = [
+        ["text", 2026, "섞임", "시간", "비율"],
+        [first, day, 5, hours, 0.25],
+        ["내일 회의가 있다", None, day, None, 3],
+    ]
+    book = openpyxl.Workbook()
+    assert book.active is not None
+    for row in rows:
+        book.active.append(row)
+    book.active["B2"].number_format = "yyyy년 m월"
+    book.active["E2"].number_format = "0%"
+    book.save(tmp_path / "in.xlsx")
+    assert predict(tmp_path / "in.xlsx", f"--output={tmp_path / 'out.xlsx'}")[0] == 0
+    sheet = openpyxl.load_workbook(tmp_path / "out.xlsx").active
+    assert sheet is not None
+    cells = [[cell.value for cell in row[:5]] for row in sheet.iter_rows(min_row=2)]
+    assert cells == rows[1:]
+    assert [sheet[place].number_format for place in ("B2", "E2")] == ["yyyy년 m월", "0%"]
+
+
+def test_named_classes_of_parquet_are_their_names(predict: Predict, tmp_path: Path) -> None:
+    named = {"names": ["가", "나"], "_type": "ClassLabel"}
+    features = {"class": named, "classes": {"feature": named, "_type": "List"}}
+    table = pa.table(
+        {
+            "text": ["꿈에서 하늘을 날았다", "내일 회의가 있다", "메모"],
+            "class": [1, 7, -1],
+            "classes": [[0, 1], [], [7]],
+        }
+    ).replace_schema_metadata({"huggingface": json.dumps({"info": {"features": features}})})
+    pq.write_table(table, tmp_path / "in.parquet")
+    assert predict(tmp_path / "in.parquet", f"--output={tmp_path / 'out.parquet'}")[0] == 0
+    found = pq.read_table(tmp_path / "out.parquet")
+    assert found["class"].to_pylist() == ["나", "7", None]
+    assert found["classes"].to_pylist() == [["가", "나"], [], ["7"]]
+
+
+def test_of_a_fetched_source_of_pairs_the_first_texts_are_read(
+    predict: Predict, tmp_path: Path
+) -> None:
+    rows = [{"Q": row["text"], "A": "꿈에서"} for row in some_rows(9)]
+    write_table(tmp_path / "in.csv", rows)
+    file = {"url": "", "sha256": "", "size": 0, "layout": {"texts": ["Q", "A"]}}
+    (tmp_path / "SOURCE.json").write_text(json.dumps({"files": {"in.csv": file}}))
+    assert predict(tmp_path / "in.csv", f"--output={tmp_path / 'out.csv'}")[0] == 0
+    found = read_csv(tmp_path / "out.csv")
+    assert [row["Q"] for row in found] == [row["Q"] for row in rows]
+    assert all(row["label"] in LABELS for row in found)
 
 
 @pytest.mark.parametrize("kind", ["csv.gz", "json.zst", "JSONL.ZST"])
