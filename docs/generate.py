@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import malmoi
-from malmoi.__main__ import COMMANDS, TOKENIZER_COMMANDS
+from malmoi.commands.registry import COMMANDS, TOKENIZER_COMMANDS
 
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig

@@ -106,7 +106,7 @@ def test_the_site_describes_every_command_and_recipe_and_loads_nothing_from_else
     tmp_path: Path,
 ) -> None:
     """`mkdocs build` is strict: a link or heading that is not there ends it."""
-    from malmoi.__main__ import COMMANDS
+    from malmoi.commands.registry import COMMANDS
 
     (ROOT / "runs" / "site-pages").mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(tmp_path)]

@@ -14,9 +14,10 @@ from typing import Any, ClassVar, get_type_hints
 
 import pytest
 
-from malmoi.__main__ import COMMANDS as COMMANDS_OF_MALMOI
-from malmoi.__main__ import TOKENIZER_COMMANDS, main
+from malmoi.__main__ import main
 from malmoi.command_line import run_command, run_one_of
+from malmoi.commands.registry import COMMANDS as COMMANDS_OF_MALMOI
+from malmoi.commands.registry import TOKENIZER_COMMANDS
 from malmoi.errors import InputError
 from malmoi.finetune.settings import KfoldSettings
 from malmoi.flags import flag_names, parse_flags

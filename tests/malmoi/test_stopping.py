@@ -5,9 +5,9 @@ import signal
 
 import pytest
 
-from malmoi.__main__ import COMMANDS
 from malmoi.command_line import Stopped, raise_if_stopped, run_one_of
 from malmoi.commands.doctor import DoctorSettings
+from malmoi.commands.registry import COMMANDS
 from malmoi.errors import InputError
 from malmoi.pretrain.engine.loop import collect_signals
 

@@ -18,7 +18,8 @@ import streamlit as st
 from malmoi.errors import InputError
 from malmoi.labels.stored_text import storable
 from malmoi.paths import runs
-from malmoi.text.reading.sources import SUPPORTED, Source, is_supported, split_suffixes
+from malmoi.text.reading.formats import SUPPORTED, is_supported, split_suffixes
+from malmoi.text.reading.sources import Source
 
 MOST_BYTES = 200 << 20
 _DAY = 24 * 3600.0

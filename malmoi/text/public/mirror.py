@@ -16,7 +16,8 @@ from malmoi.text.public.repository_files import (
     is_member,
     write_made,
 )
-from malmoi.text.reading.sources import COMPRESSIONS, Source
+from malmoi.text.reading.formats import COMPRESSIONS
+from malmoi.text.reading.sources import Source
 
 
 class NotInMirrorError(Exception):

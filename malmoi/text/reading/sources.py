@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import BinaryIO, cast
 
 import zstandard
@@ -18,19 +18,9 @@ from malmoi.errors import InputError
 from malmoi.files import walk_once
 from malmoi.messages import Phrase
 from malmoi.model_folders import discriminator_folder, has_weights, is_linear_alone
+from malmoi.text.reading.formats import SUPPORTED, is_supported, require_supported, split_suffixes
 
 logger = logging.getLogger(__name__)
-
-TEXT_FORMATS = (".txt", ".csv", ".tsv", ".jsonl", ".json")
-BINARY_FORMATS = (".parquet", ".arrow", ".xlsx")
-COMPRESSIONS = (".gz", ".zst")
-SUPPORTED = Phrase(
-    "{texts:, } (each plain, {compressions: or }), {others:, } and {last}",
-    texts=TEXT_FORMATS,
-    compressions=COMPRESSIONS,
-    others=BINARY_FORMATS[:-1],
-    last=BINARY_FORMATS[-1],
-)
 
 # A block of 4 bytes may stand for 128 KiB: with this much compressed input at a time, one step
 # expands to 32 MiB at most.
@@ -207,27 +197,13 @@ def damaged(source: Source, kind: str, error: Exception) -> InputError:
     )
 
 
-def split_suffixes(name: str) -> tuple[str, str]:
-    """The format and compression suffixes: ("reviews.tsv.gz") -> (".tsv", ".gz")."""
-    pure = PurePath(name.lower())
-    if pure.suffix in COMPRESSIONS:
-        return PurePath(pure.stem).suffix, pure.suffix
-    return pure.suffix, ""
-
-
-def is_supported(name: str) -> bool:
-    """Whether a file of this name is one that we read."""
-    file_format, compression = split_suffixes(name)
-    return file_format in TEXT_FORMATS or (file_format in BINARY_FORMATS and not compression)
-
-
 def source_of_upload(name: str, data: bytes) -> Source:
     """An upload as a source.
 
     Raises:
         InputError: the name is not of a supported kind.
     """
-    _require_supported(name, name)
+    require_supported(name, name)
     return Source(name=name, shown=name, data=data)
 
 
@@ -258,7 +234,7 @@ def find_sources(path: str | Path) -> list[Source]:
             supported=SUPPORTED,
         )
     refuse_devices(path, _readable(str(path)))
-    _require_supported(path.name, str(path))
+    require_supported(path.name, str(path))
     return [Source(name=_readable(path.name), shown=_readable(str(path)), path=path)]
 
 
@@ -357,12 +333,3 @@ def _is_documentation(name: str) -> bool:
         # What Hugging Face's save_to_disk writes beside the rows.
         or lowered in ("dataset_info.json", "dataset_dict.json", "state.json")
     )
-
-
-def _require_supported(name: str, shown: str) -> None:
-    if not is_supported(name):
-        raise InputError(
-            "unsupported kind of file; expected {supported}; convert it to one of them",
-            place=shown,
-            supported=SUPPORTED,
-        )

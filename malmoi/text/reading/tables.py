@@ -31,11 +31,12 @@ from malmoi.text.reading.delimiters import (
     named_delimiter,
     shape_of_lines,
 )
+from malmoi.text.reading.formats import TEXT_FORMATS
 from malmoi.text.reading.json_rows import json_table
 from malmoi.text.reading.notes import BLANK_LINES, SourceNotes
 from malmoi.text.reading.options import ReadOptions
 from malmoi.text.reading.sheets import open_sheets
-from malmoi.text.reading.sources import TEXT_FORMATS, Source
+from malmoi.text.reading.sources import Source
 from malmoi.text.reading.table import Table
 from malmoi.text.reading.workbooks import SHEET_COLUMNS
 from malmoi.text.record import LINE_COLUMN
