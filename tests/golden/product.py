@@ -19,7 +19,7 @@ import malmoi.finetune.kfold
 import malmoi.finetune.plan
 import malmoi.pretrain.plan
 import malmoi.pretrain.run
-from malmoi.app.labelling.exchange import answer
+from malmoi.app.labelling.card_server import answer
 from malmoi.app.labelling.messages import read_message
 from malmoi.command_line import run_command
 from malmoi.errors import InputError

@@ -9,7 +9,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from malmoi.app.labelling.exchange import answer
+from malmoi.app.labelling.card_server import answer
 from malmoi.app.labelling.messages import read_message
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.label_names import normal_label

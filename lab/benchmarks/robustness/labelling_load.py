@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import select
 
 from lab.benchmarks.speed.app_server import chromium, free_port, serving
-from malmoi.app.labelling.exchange import MOST_TEXTS
+from malmoi.app.labelling.card_server import MOST_TEXTS
 from malmoi.command_line import run_command
 from malmoi.files import write_at_once
 from malmoi.labels.access import ProjectAccess

@@ -7,9 +7,6 @@ const KEPT = 5; // texts that stay when a model has found a new order
 const PATIENCE = 4_000; // ms for an answer, doubled after each silence
 const LONGEST_PATIENCE = 30_000;
 const ASK_AGAIN = 20_000; // ms, where nothing was left
-// Times the probability by chance below which a suggestion is called unsure (assumption): of two
-// labels that is 65%, of five 26%.
-const UNSURE = 1.3;
 // From which on the buttons of labels are smaller, so that the text stays in view (assumption: as many
 // as the digits, which are the keys of the first nine).
 const MANY_LABELS = 9;
@@ -349,14 +346,9 @@ class Card {
     });
   }
 
-  titles(names) {
-    const titles = new Map(this.data.labels.map((label) => [label.name, label.title]));
-    return names.map((name) => titles.get(name) ?? name).join(", ");
-  }
-
   // A text that may have several labels can also have none of them, which is no skip.
   decision(kind, labels) {
-    return kind === "skip" ? this.say.skipped : this.titles(labels) || this.say.none;
+    return kind === "skip" ? this.say.skipped : titlesOf(labels, this.data.labels) || this.say.none;
   }
 
   // ---- what is seen
@@ -399,37 +391,17 @@ class Card {
     at.spoken.textContent = `${last ? `${last.label}. ` : ""}${text?.text ?? ""}`;
   }
 
-  // Where the model knows hardly more than chance, it says so.
   drawSuggestion(suggestion) {
     this.at.model.hidden = !suggestion;
-    if (!suggestion) return;
-    const told = suggestion.map((one) => `${this.titles([one.label])} ${Math.round(100 * one.score)}%`).join(" · ");
-    const chance = 1 / this.data.labels.length;
-    const unsure = !this.data.multi && suggestion[0].score < UNSURE * chance;
-    this.at.suggestion.textContent = `${unsure ? this.say.unsure : this.say.model} ${told}`;
+    if (suggestion) this.at.suggestion.textContent = suggestionLine(suggestion, this.data);
   }
 
-  // The words that carried the suggestion: for it underlined and shaded, against it dotted.
   drawWords(text) {
     const found = this.explained;
     if (!text || found?.text_id !== text.text_id || found.drawn) return;
     found.drawn = true;
-    if (!found.words) {
-      this.notice(found.reason);
-      return;
-    }
-    const most = Math.max(...found.words.map(([, , weight]) => Math.abs(weight)), 1e-9);
-    this.at.text.replaceChildren(
-      ...weighted(text.text, found.words).map((piece) => {
-        const share = Math.abs(piece.weight ?? 0) / most;
-        if (share < 0.15) return document.createTextNode(piece.text);
-        const mark = document.createElement("mark");
-        mark.textContent = piece.text;
-        mark.className = piece.weight > 0 ? "for" : "against";
-        mark.style.setProperty("--share", share.toFixed(2));
-        return mark;
-      }),
-    );
+    if (found.words) this.at.text.replaceChildren(...markedWords(text.text, found.words));
+    else this.notice(found.reason);
   }
 
   drawState() {

@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 
 from malmoi.app.explanation import for_visitors
-from malmoi.app.labelling.exchange import CardAnswer, answer, hand_out, renamed_labels
+from malmoi.app.labelling.card_server import CardAnswer, answer, hand_out, renamed_labels
 from malmoi.app.labelling.messages import read_message
 from malmoi.app.labelling.wording import sentences
 from malmoi.app.labelling.words import words_behind
@@ -22,6 +22,8 @@ from malmoi.labels.project import Project
 from malmoi.labels.projects import read_project
 
 _FILES = Path(__file__).parent
+# One module: what Streamlit is given as text cannot import a second one.
+SCRIPTS = ("keys.js", "queue.js", "suggestion.js", "parts.js", "card.js")
 KEY = "labelling_card"
 _ANSWER, _WORDS, _MINE, _STOPPED, _NEWS = (
     f"labelling_{name}" for name in ("answer", "words", "mine", "stopped", "news")
@@ -37,8 +39,7 @@ _card = st.components.v2.component(
     "malmoi_labelling_card",
     html=_read("card.html"),
     css=_read("card.css"),
-    # One module: what Streamlit is given as text cannot import a second one.
-    js=_read("queue.js", "parts.js", "card.js"),
+    js=_read(*SCRIPTS),
 )
 
 

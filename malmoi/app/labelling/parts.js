@@ -1,4 +1,4 @@
-// Elements of the labelling card, and what others on the page are. `card.js` follows in the same module.
+// Elements of the labelling card, and what others on the page are.
 
 function labelButton(label) {
   const button = document.createElement("button");
@@ -26,4 +26,9 @@ function isButton(element) {
 function isField(element) {
   if (element.matches("input[type=checkbox], input[type=radio], input[type=button]")) return false;
   return element.matches("input, textarea, select, [role=listbox], [role=option], [role=slider]") || element.isContentEditable;
+}
+
+function titlesOf(names, labels) {
+  const titles = new Map(labels.map((label) => [label.name, label.title]));
+  return names.map((name) => titles.get(name) ?? name).join(", ");
 }

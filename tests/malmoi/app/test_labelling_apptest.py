@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import select, text
 from streamlit.testing.v1 import AppTest
 
-from malmoi.app.labelling.exchange import answer
+from malmoi.app.labelling.card_server import answer
 from malmoi.app.labelling.messages import read_message
 from malmoi.app.projects.imports import ImportOrder, start_import
 from malmoi.errors import InputError

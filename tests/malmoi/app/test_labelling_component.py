@@ -7,7 +7,8 @@ from urllib.parse import quote
 
 import pytest
 
-from malmoi.app.labelling.exchange import MOST_TEXTS
+from malmoi.app.labelling.card_server import MOST_TEXTS
+from malmoi.app.labelling.component import SCRIPTS
 from malmoi.app.labelling.wording import sentences
 
 if TYPE_CHECKING:
@@ -52,10 +53,7 @@ class Card:
         files = {
             name: (FILES / f"card.{name}").read_text(encoding="utf-8") for name in ("html", "css")
         }
-        self.js = "\n".join(
-            (FILES / name).read_text(encoding="utf-8")
-            for name in ("queue.js", "parts.js", "card.js")
-        )
+        self.js = "\n".join((FILES / name).read_text(encoding="utf-8") for name in SCRIPTS)
         page.evaluate(HOST, {**files, "js": self.js, "scope": scope})
 
     def update(self) -> None:
