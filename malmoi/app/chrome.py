@@ -29,7 +29,7 @@ _KOREAN_STYLE = """
 [data-testid="stFileUploaderDropzoneInstructions"] { font-size: 0; }
 [data-testid="stFileUploaderDropzoneInstructions"] * { display: none; }
 [data-testid="stFileUploaderDropzoneInstructions"]::after {
-  content: "또는 여기에 끌어다 놓기 · 200MB까지"; font-size: 0.9rem; opacity: .7;
+  content: "또는 여기에 끌어다 놓기 · %dMB까지"; font-size: 0.9rem; opacity: .7;
 }
 </style>
 """
@@ -40,7 +40,7 @@ def draw_chrome() -> None:
     spoken = language()
     st.html(_STYLE)
     if spoken == "ko":
-        st.html(_KOREAN_STYLE)
+        st.html(_KOREAN_STYLE % st.get_option("server.maxUploadSize"))
     with st.sidebar:
         _component(
             data={"language": spoken},

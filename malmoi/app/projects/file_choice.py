@@ -24,14 +24,6 @@ from malmoi.text.reading.sources import Source
 _KEPT = "project_uploads"
 _SHOWN_ROWS = 4
 _NO_COLUMN = -1
-# Streamlit writes its own kinds of files into the field in English; this says which are read.
-_KINDS = """
-<style>
-[class*="st-key-texts-files"] [data-testid="stFileUploaderDropzoneInstructions"]::after {
-  content: "%s" !important;
-}
-</style>
-"""
 _ORIGINS: dict[FileOrigin, str] = {
     "table": Phrase("a table or a list of texts"),
     "label-studio": Phrase("exported by Label Studio"),
@@ -100,7 +92,6 @@ def choose_texts(key: str) -> ChosenTexts:
             placeholder=say("Arrived fast\nThe box was torn"),
         )
         return ChosenTexts(files=_pasted(text or "", key))
-    st.html(_KINDS % say("or drop them here · up to 200 MB"))
     uploads = st.file_uploader(
         say("CSV, TSV, XLSX, JSON, JSONL, Parquet, TXT (.gz and .zst, too)"),
         accept_multiple_files=True,

@@ -21,7 +21,6 @@ from malmoi.paths import runs
 from malmoi.text.reading.formats import SUPPORTED, is_supported, split_suffixes
 from malmoi.text.reading.sources import Source
 
-MOST_BYTES = 200 << 20
 _DAY = 24 * 3600.0
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
@@ -50,18 +49,19 @@ class UploadFolder:
         """Write an upload to the disk.
 
         Raises:
-            InputError: it is of no kind that we read, empty, or larger than `MOST_BYTES`.
+            InputError: it is of no kind that we read, or larger than Streamlit takes here.
         """
         shown = shown_name(name)
         if not is_supported(shown):
             raise InputError(
                 "unsupported kind of file; expected {supported}", place=shown, supported=SUPPORTED
             )
-        if file.size > MOST_BYTES:
+        most = st.get_option("server.maxUploadSize")
+        if file.size > most << 20:
             raise InputError(
                 "expected at most {most} MB, found {size:,}; split it into several files",
                 place=shown,
-                most=MOST_BYTES >> 20,
+                most=most,
                 size=file.size >> 20,
             )
         # The kind of a file is told by its name; these suffixes are of a fixed list.

@@ -17,7 +17,7 @@ from malmoi.app.projects.imports import ImportOrder, start_import
 from malmoi.app.projects.label_rows import as_typed, typed_labels
 from malmoi.app.projects.opening import VIEW
 from malmoi.app.projects.preview import label_values, look_at
-from malmoi.app.projects.uploads import MOST_BYTES, UploadFolder, names_apart, shown_name
+from malmoi.app.projects.uploads import UploadFolder, names_apart, shown_name
 from malmoi.errors import InputError
 from malmoi.labels.database import label_database
 from malmoi.labels.importing import WayOfReading
@@ -227,7 +227,7 @@ def test_uploads_lie_under_numbers_and_go_with_who_holds_them(workplace: Path) -
     assert source.name == "비밀번호.CSV" and source.path == folder.path / "3.csv"
     assert folder.path.parent == (workplace / "runs" / "uploads").absolute()
     large = Upload(b"")
-    large.size = MOST_BYTES + 1
+    large.size = (200 << 20) + 1
     with pytest.raises(InputError, match="at most 200 MB"):
         folder.take(4, "large.csv", large)
     path = folder.path
