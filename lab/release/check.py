@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from malmoi.errors import InputError
-from malmoi.pretrain.config import settings
+from malmoi.pretrain.config import defaults
+from malmoi.pretrain.config.defaults import MAX_LENGTH, SEED
 from malmoi.pretrain.config.run_plan import RunPlan, plan_from_json
 from malmoi.pretrain.config.schema import PretrainKeys
-from malmoi.pretrain.config.settings import MAX_LENGTH, SEED
 from malmoi.pretrain.resuming import as_given
 from malmoi.settings import keys_of, shown
 from malmoi.text.corpus.clean_corpus import corpus_hash
@@ -25,7 +25,7 @@ TOLERANCE = 0.01
 # What a check says itself: on what and from what; and what goes by the machine.
 NOT_REPEATED = {"corpus", "tokenizer", "vocab_size", "init", "generator.init", "precision"}
 # Skip-gram vectors: what the first released encoders began with.
-FROM_NOTHING = (*settings.FROM_NOTHING, "skip-gram")
+FROM_NOTHING = (*defaults.FROM_NOTHING, "skip-gram")
 
 
 def check_corpus(corpus: Path, sha256: str | None, released: Path) -> None:

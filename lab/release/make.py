@@ -32,7 +32,7 @@ from pathlib import Path
 from lab.release.public_texts import REVIEWS
 from malmoi.command_line import run_command
 from malmoi.errors import InputError
-from malmoi.pretrain.config.settings import PresetName
+from malmoi.pretrain.config.defaults import PresetName
 
 ABOUT = f"""Make the released checkpoints anew: an encoder with a generator, and the app's two
 classifiers. Needs {REVIEWS}, which `malmoi fetch nsmc_rated` makes: the raw release of

@@ -3,15 +3,11 @@
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from malmoi.finetune.defaults import THRESHOLD_FRACTION, default_epochs, default_rates
 from malmoi.finetune.run_config import KfoldConfig
-from malmoi.finetune.settings import SMALL, SMALL_WIDTH, WIDE, TrainSettings
+from malmoi.finetune.settings import TrainSettings
 from malmoi.inference.tasks import Task
 
-# Passes by the number of texts. ELECTRA paper, Appendix B: 10 for its small data sets, 3 for the
-# others; between them as many as teach so many texts in all (docs/decisions/finetune.md).
-_MOST_EPOCHS, _FEWEST_EPOCHS, _LEARNT_IN_ALL = 10, 3, 200_000
-# Texts of a training fold that choose the thresholds of `multi`, where nothing else is said.
-_THRESHOLD_FRACTION = 0.1
 # What a training process takes, with room: 1.8 GiB measured with 7 million parameters, 2.3 with 14,
 # 5.0 with 97 (docs/performance.md).
 _PROCESS_BYTES, _PARAMETER_BYTES = 2 * 2**30, 36
@@ -353,21 +349,13 @@ def plan_training(
         task: `multi` keeps texts out of training to choose its thresholds.
         random_weights: they have nothing that a smaller rate in lower layers would keep.
     """
-    rate, decay = SMALL if hidden_size <= SMALL_WIDTH else WIDE
+    rates = default_rates(hidden_size, random_weights=random_weights)
     given = asdict(settings)
     given["max_length"] = min(settings.max_length, longest_input)
-    if settings.epochs is None:
-        given["epochs"] = epochs_for(texts)
-    if settings.learning_rate is None:
-        given["learning_rate"] = rate
-    if settings.layer_decay is None:
-        given["layer_decay"] = 1.0 if random_weights else decay
+    for name, default in (("epochs", default_epochs(texts)), *asdict(rates).items()):
+        if given[name] is None:
+            given[name] = default
     dev_fraction = settings.early_stopping_fraction
     if not dev_fraction and task == "multi":
-        dev_fraction = _THRESHOLD_FRACTION
+        dev_fraction = THRESHOLD_FRACTION
     return TrainingPlan(**given, dev_fraction=dev_fraction)
-
-
-def epochs_for(texts: int) -> int:
-    """Passes over so many labelled texts where nothing is said."""
-    return max(_FEWEST_EPOCHS, min(_MOST_EPOCHS, round(_LEARNT_IN_ALL / max(texts, 1))))

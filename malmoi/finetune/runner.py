@@ -11,7 +11,7 @@ import numpy as np
 
 from malmoi.command_line import raise_if_stopped
 from malmoi.files import directory_at_once
-from malmoi.finetune.baselines.classic import Baseline
+from malmoi.finetune.baselines.baseline import Baseline
 from malmoi.finetune.baselines.compare import compare, measure_learning_curve
 from malmoi.finetune.data.examples import Examples
 from malmoi.finetune.data.folds import absent_kinds

@@ -10,17 +10,12 @@ from typing import Annotated, ClassVar, Literal
 import tyro
 
 from malmoi.errors import InputError
+from malmoi.finetune.defaults import OPENAI_URL
 from malmoi.inference.tasks import Task
 from malmoi.settings import Range, as_toml, check_ranges, keys_by_flag, keys_of
 from malmoi.text.reading.options import ReadingKeys
 
 RECIPES = Path(__file__).with_name("recipes")
-
-OPENAI_URL = "https://api.openai.com/v1"
-# Up to this width an encoder is fine-tuned as ELECTRA's small, above it as a base one: with these
-# learning rates and layer decays.
-SMALL_WIDTH = 256
-SMALL, WIDE = (3e-4, 0.8), (5e-5, 1.0)
 
 Epochs = Annotated[int | None, Range(1)]
 Rate = Annotated[float | None, Range(0, 1, open="least")]

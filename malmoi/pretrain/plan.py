@@ -9,6 +9,7 @@ from typing import get_args
 import numpy as np
 
 from malmoi.errors import InputError
+from malmoi.pretrain.config.defaults import EPOCHS, PRESETS, VOCAB_SIZE, PresetName
 from malmoi.pretrain.config.objective import GENERATOR_SIZE, Recipe, Sharing
 from malmoi.pretrain.config.run_config import RunConfig
 from malmoi.pretrain.config.run_plan import (
@@ -23,12 +24,6 @@ from malmoi.pretrain.config.run_plan import (
     StartPlan,
 )
 from malmoi.pretrain.config.schema import Rows
-from malmoi.pretrain.config.settings import (
-    EPOCHS,
-    PRESETS,
-    VOCAB_SIZE,
-    PresetName,
-)
 from malmoi.pretrain.data.batches import planned_batches
 from malmoi.settings import shown
 

@@ -20,9 +20,9 @@ from malmoi.devices import attention_for, keep_freed_memory, matrix_dtype, prefe
 from malmoi.errors import InputError
 from malmoi.files import full_disk_as_oserror
 from malmoi.model_folders import check_generator_files
+from malmoi.pretrain.config.defaults import PRESETS
 from malmoi.pretrain.config.run_config import RunConfig
 from malmoi.pretrain.config.run_plan import RunPlan
-from malmoi.pretrain.config.settings import PRESETS
 from malmoi.pretrain.data.corpus import prepare_corpus, unknown_fraction
 from malmoi.pretrain.data.tokenized import TokenizedCorpus, is_tokenized, open_tokenized
 from malmoi.pretrain.engine.checkpoint import TrainerState, load_state, progress_found, save_state

@@ -10,9 +10,9 @@ from transformers import ElectraForMaskedLM, PreTrainedTokenizerFast
 
 from malmoi.errors import InputError
 from malmoi.model_folders import discriminator_folder
+from malmoi.pretrain.config.defaults import FROM_NOTHING, PRESETS
 from malmoi.pretrain.config.run_config import RunConfig
 from malmoi.pretrain.config.run_plan import RunPlan
-from malmoi.pretrain.config.settings import FROM_NOTHING, PRESETS
 from malmoi.pretrain.data.tokenized import TokenizedCorpus
 from malmoi.pretrain.engine.run_directory import known_sharing, learnt_with_generator
 from malmoi.pretrain.model.init import (

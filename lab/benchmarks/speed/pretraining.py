@@ -48,8 +48,9 @@ from malmoi.devices import (
     prefers_bf16,
 )
 from malmoi.errors import InputError
+from malmoi.pretrain.config.defaults import PRESETS, PresetName
 from malmoi.pretrain.config.run_config import read_config
-from malmoi.pretrain.config.settings import PRESETS, PresetName, PretrainSettings
+from malmoi.pretrain.config.settings import PretrainSettings
 from malmoi.pretrain.data.batches import Prefetcher, iter_plans
 from malmoi.pretrain.data.tokenized import TokenizedCorpus, is_tokenized, open_tokenized
 from malmoi.pretrain.engine.checkpoint import TrainerState

@@ -12,14 +12,15 @@ import numpy as np
 
 from malmoi.devices import choose_device
 from malmoi.files import write_at_once
-from malmoi.finetune.baselines.classic import (
+from malmoi.finetune.baselines.baseline import (
     Baseline,
-    classical_baselines,
     comparison_table,
     fold_f1,
     median_latency_ms,
 )
+from malmoi.finetune.baselines.classic import in_folds
 from malmoi.finetune.baselines.llm import ask_llm
+from malmoi.finetune.baselines.registry import CLASSICAL, ENCODER, MODEL, RANDOM_WEIGHTS
 from malmoi.finetune.data.examples import Examples
 from malmoi.finetune.evaluation.learning_curve import CurvePoint, learning_curve
 from malmoi.finetune.evaluation.scores import macro_f1
@@ -36,9 +37,6 @@ from malmoi.inference.classifier import Classifier
 from malmoi.inference.engine_choice import open_classifier
 from malmoi.inference.torch_engine import DeviceTokens, predict_probabilities
 
-MODEL_ROW = "this model: encoder and linear model"
-ENCODER_ROW = "this encoder"
-UNTAUGHT_ROW = "the same encoder, random weights"
 _RANDOM = "random-weights"
 _CURVE = "learning-curve.json"
 
@@ -68,18 +66,22 @@ def compare(
     seed = result.seeds[0]
     fold_of = [int(fold) for fold in result.fold_of(seed)]
     label_ids = [int(target) for target in result.targets]
-    alone = Classifier(open_classifier(work / "model", "torch"), ENCODER_ROW)
-    rows = [_own(ENCODER_ROW, examples, result, alone)]
+    alone = Classifier(open_classifier(work / "model", "torch"), ENCODER)
+    rows = [_own(ENCODER, examples, result, alone)]
     if both is not None:
         whole = Classifier.load(work / "model", "torch")
-        rows.insert(0, _own(MODEL_ROW, examples, both, whole))
+        rows.insert(0, _own(MODEL, examples, both, whole))
     print("baselines in the same folds", flush=True)
-    arguments = (examples.texts, label_ids, fold_of, len(examples.labels), seed)
-    for baseline in classical_baselines(*arguments):
-        print(f"  {baseline.name}: {baseline.mean_f1:.4f}", flush=True)
-        rows.append(baseline)
+    for name, classifying in CLASSICAL.items():
+        rows.append(
+            in_folds(
+                *(name, classifying, examples.texts, label_ids, fold_of),
+                *(len(examples.labels), seed),
+            )
+        )
+        print(f"  {name}: {rows[-1].mean_f1:.4f}", flush=True)
     if not experiment.random_weights:
-        print(f"  {UNTAUGHT_ROW}: as many trainings again", flush=True)
+        print(f"  {RANDOM_WEIGHTS}: as many trainings again", flush=True)
         rows.append(_random_weights(experiment, result, work))
         print(f"  {rows[-1].name}: {rows[-1].mean_f1:.4f}", flush=True)
     summaries = [row.summary() for row in rows]
@@ -131,7 +133,7 @@ def _random_weights(experiment: Experiment, result: CrossValidation, work: Path)
     predicted = [int(label) for label in predictions]
     fold_of = [int(fold) for fold in result.fold_of(seed)]
     return Baseline(
-        name=UNTAUGHT_ROW,
+        name=RANDOM_WEIGHTS,
         predictions=list(predicted),
         fold_f1=fold_f1(
             [int(target) for target in result.targets], predicted, fold_of, len(result.labels)

@@ -20,7 +20,7 @@ import numpy as np
 from filelock import FileLock, Timeout
 
 from malmoi.errors import InputError
-from malmoi.finetune.baselines.classic import NO_LABEL, Baseline, fold_f1
+from malmoi.finetune.baselines.baseline import NO_LABEL, Baseline, fold_f1
 from malmoi.finetune.baselines.llm_endpoint import (
     Answer,
     Budget,
@@ -31,7 +31,8 @@ from malmoi.finetune.baselines.llm_endpoint import (
     RetryPolicy,
     check_client,
 )
-from malmoi.finetune.settings import OPENAI_URL, LlmSettings
+from malmoi.finetune.defaults import OPENAI_URL
+from malmoi.finetune.settings import LlmSettings
 from malmoi.labels.tasks import is_task, read_task, task_with_labels
 from malmoi.paths import runs
 from malmoi.text.characters import to_nfc

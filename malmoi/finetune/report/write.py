@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from malmoi.files import write_at_once
-from malmoi.finetune.baselines.classic import Baseline
-from malmoi.finetune.baselines.compare import ENCODER_ROW, MODEL_ROW, UNTAUGHT_ROW
+from malmoi.finetune.baselines.baseline import Baseline
+from malmoi.finetune.baselines.registry import ENCODER, KOREAN, MODEL
 from malmoi.finetune.data.examples import Examples
 from malmoi.finetune.evaluation.calibration import Calibration, calibrate_out_of_fold
 from malmoi.finetune.evaluation.learning_curve import CurvePoint
@@ -23,16 +23,7 @@ from malmoi.inference.classifier import CALIBRATION
 
 # Version of report.json: raised by a change that a reader of it would notice.
 VERSION = 1
-# The page is read by labelling teams.
-_OWN, _ENCODER_ALONE = "이 모델", "인코더만"
-_KOREAN = {
-    MODEL_ROW: _OWN,
-    ENCODER_ROW: _OWN,
-    "majority label": "다수결",
-    "characters, SVM": "글자 n-gram, 선형 SVM",
-    "morphemes, logistic regression": "형태소, 로지스틱 회귀",
-    UNTAUGHT_ROW: "같은 인코더, 무작위 가중치",
-}
+_ENCODER_ALONE, _LINEAR_ALONE = "인코더만", "선형 모델만"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,38 +174,33 @@ def write_page(
 
 def _page_rows(measured: Measured) -> list[ComparedRow]:
     """The table of the page, the best first."""
-    added = measured.added
-    names = _KOREAN if added is None else _KOREAN | {ENCODER_ROW: _ENCODER_ALONE}
-    rows = [
-        ComparedRow(
-            name=names.get(row.name, row.name),
-            mean_f1=row.mean_f1,
-            sd_f1=row.sd_f1,
-            note=", ".join(_price(row) + _sample(row)),
-            own=names.get(row.name) == _OWN,
+    added, own = measured.added, KOREAN[MODEL]
+    names = KOREAN if added is None else KOREAN | {ENCODER: _ENCODER_ALONE}
+    rows = []
+    for row in measured.baselines:
+        # What one text takes, in time and money, and of how many it is known.
+        notes = [] if row.latency_ms is None else [f"한 글에 {row.latency_ms:,.1f} ms"]
+        if row.won_per_text:
+            notes.append(f"{row.won_per_text:,.2f}원")
+        if row.texts < len(row.predictions):
+            notes.append(f"글 {len(row.predictions):,}개 가운데 {row.texts:,}개로 잰 값")
+        name = names.get(row.name, row.name)
+        rows.append(
+            ComparedRow(
+                name=name,
+                mean_f1=row.mean_f1,
+                sd_f1=row.sd_f1,
+                note=", ".join(notes),
+                own=name == own,
+            )
         )
-        for row in measured.baselines
-    ]
     if added is not None:
         # The comparison has the first two already, with their price.
-        parts = {_OWN: added.both, _ENCODER_ALONE: added.encoder, "선형 모델만": added.linear}
+        parts = {own: added.both, _ENCODER_ALONE: added.encoder, _LINEAR_ALONE: added.linear}
         known = {row.name for row in rows}
         rows += [
-            ComparedRow(name=name, mean_f1=one.mean_score, sd_f1=one.sd_score, own=name == _OWN)
+            ComparedRow(name=name, mean_f1=one.mean_score, sd_f1=one.sd_score, own=name == own)
             for name, one in parts.items()
             if name not in known
         ]
     return sorted(rows, key=lambda row: -row.mean_f1)
-
-
-def _price(row: Baseline) -> list[str]:
-    """What one text takes, in time and money."""
-    time = [] if row.latency_ms is None else [f"한 글에 {row.latency_ms:,.1f} ms"]
-    return time + ([f"{row.won_per_text:,.2f}원"] if row.won_per_text else [])
-
-
-def _sample(row: Baseline) -> list[str]:
-    """How many texts it is about, if not all."""
-    known = sum(prediction is not None for prediction in row.predictions)
-    total = len(row.predictions)
-    return [] if known == total else [f"글 {total:,}개 가운데 {known:,}개로 잰 값"]

@@ -16,16 +16,10 @@ from malmoi.model_folders import (
     find_named,
     is_hub_id,
 )
+from malmoi.pretrain.config.defaults import FROM_NOTHING, INIT, MAX_LENGTH, SEED
 from malmoi.pretrain.config.objective import CHOICES, GENERATOR_SIZE, SAMPLES, Recipe, Sharing
 from malmoi.pretrain.config.schema import PretrainKeys
-from malmoi.pretrain.config.settings import (
-    FROM_NOTHING,
-    INIT,
-    MAX_LENGTH,
-    RECIPES,
-    SEED,
-    PretrainSettings,
-)
+from malmoi.pretrain.config.settings import RECIPES, PretrainSettings
 from malmoi.settings import (
     Choice,
     Given,

@@ -4,9 +4,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from malmoi.pretrain.config.defaults import PRESETS, Preset, PresetName
 from malmoi.pretrain.config.objective import Recipe, Sharing
 from malmoi.pretrain.config.schema import Compiling, Initializer, OptimizerKeys, Rows
-from malmoi.pretrain.config.settings import PRESETS, Preset, PresetName
 from malmoi.settings import read_sections, shown
 from malmoi.text.reading.options import ReadOptions
 

@@ -17,10 +17,10 @@ from malmoi.errors import InputError
 from malmoi.files import sync, sync_tree, write_at_once
 from malmoi.model_folders import discriminator_folder
 from malmoi.paths import runs
+from malmoi.pretrain.config.defaults import FROM_NOTHING
 from malmoi.pretrain.config.objective import Sharing
 from malmoi.pretrain.config.run_config import RunConfig
 from malmoi.pretrain.config.run_plan import RunPlan, plan_from_json
-from malmoi.pretrain.config.settings import FROM_NOTHING
 from malmoi.pretrain.engine.checkpoint import has_state
 from malmoi.pretrain.model.networks import ElectraPair
 from malmoi.pretrain.resuming import difference

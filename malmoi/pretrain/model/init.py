@@ -17,8 +17,8 @@ from malmoi.model_folders import (
     is_hub_id,
     weight_files,
 )
+from malmoi.pretrain.config.defaults import PRESETS, PresetName
 from malmoi.pretrain.config.objective import GENERATOR_SIZE
-from malmoi.pretrain.config.settings import PRESETS, PresetName
 from malmoi.pretrain.data.batches import WIDTH_MULTIPLE
 from malmoi.transformers_models import complete_config, quiet_transformers
 

@@ -23,8 +23,8 @@ from transformers.models.electra.modeling_electra import ElectraGeneratorPredict
 
 from malmoi.errors import InputError
 from malmoi.model_folders import discriminator_folder
+from malmoi.pretrain.config.defaults import Preset
 from malmoi.pretrain.config.objective import GENERATOR_SIZE, Sharing
-from malmoi.pretrain.config.settings import Preset
 from malmoi.pretrain.model.init import config_in, discriminator_config
 from malmoi.transformers_models import fill_token_types, quiet_transformers, save_model
 

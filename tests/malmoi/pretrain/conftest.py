@@ -20,10 +20,11 @@ from transformers import PreTrainedTokenizerFast
 import malmoi.pretrain.data.corpus
 import malmoi.pretrain.run
 from malmoi.command_line import run_command
+from malmoi.pretrain.config.defaults import PRESETS, Preset
 from malmoi.pretrain.config.objective import Recipe
 from malmoi.pretrain.config.run_config import RunConfig, read_config
 from malmoi.pretrain.config.run_plan import RunPlan
-from malmoi.pretrain.config.settings import PRESETS, Preset, PretrainSettings
+from malmoi.pretrain.config.settings import PretrainSettings
 from malmoi.pretrain.data.batches import Batch
 from malmoi.pretrain.engine.loop import Trainer
 from malmoi.pretrain.model.networks import ElectraPair, PairShape, build_pair

@@ -3,21 +3,19 @@
 import pytest
 from sklearn.metrics import f1_score
 
-from malmoi.finetune.baselines import classic as baselines
+from malmoi.finetune.baselines import classic
+from malmoi.finetune.baselines.baseline import NO_LABEL, Baseline, fold_f1
 from malmoi.finetune.baselines.classic import (
-    CLASSICAL,
-    NO_LABEL,
-    Baseline,
+    Classifying,
     character_svm,
-    classical_baselines,
-    fold_f1,
-    macro_f1,
+    in_folds,
     majority,
     morpheme_names,
     morpheme_regression,
 )
+from malmoi.finetune.baselines.registry import CLASSICAL
 from malmoi.finetune.data.folds import assign_folds
-from malmoi.finetune.evaluation.scores import score
+from malmoi.finetune.evaluation.scores import macro_f1, score
 from malmoi.text.morphemes import AnalyserError
 from tests.malmoi.finetune.conftest import LABELS, separable
 
@@ -37,9 +35,14 @@ def baseline(**changes: object) -> Baseline:
     return Baseline(**(given | changes))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("classify", [character_svm, morpheme_regression])
-def test_separable_texts_are_learned(classify) -> None:  # type: ignore[no-untyped-def]
-    result = classify(TEXTS, LABEL_IDS, FOLD_OF, 3, 1)
+def measured(classifying: Classifying, label_ids: list[int] = LABEL_IDS) -> Baseline:
+    return in_folds("any", classifying, TEXTS, label_ids, FOLD_OF, 3, seed=1)
+
+
+@pytest.mark.parametrize("classifying", [character_svm, morpheme_regression])
+def test_separable_texts_are_learned(classifying: Classifying) -> None:
+    result = measured(classifying)
+    assert result.latency_ms is not None
     assert result.mean_f1 > 0.9
     assert len(result.fold_f1) == 3
     assert result.train_seconds > 0
@@ -55,20 +58,20 @@ def test_separable_texts_are_learned(classify) -> None:  # type: ignore[no-untyp
 def test_majority_is_that_of_the_training_part() -> None:
     # 0 is the more frequent outside fold 1, 1 outside fold 2.
     label_ids, fold_of = [1, 1, 1, 0, 0, 0, 0, 1], [1, 1, 1, 1, 2, 2, 2, 2]
-    result = majority(["글"] * 8, label_ids, fold_of, 2, 0)
+    result = in_folds("majority", majority, ["글"] * 8, label_ids, fold_of, 2, 0)
     assert result.predictions == [0, 0, 0, 0, 1, 1, 1, 1]
 
 
-@pytest.mark.parametrize("classify", CLASSICAL)
-def test_labels_of_the_held_out_fold_do_not_matter(classify) -> None:  # type: ignore[no-untyped-def]
+@pytest.mark.parametrize("classifying", CLASSICAL.values(), ids=CLASSICAL)
+def test_labels_of_the_held_out_fold_do_not_matter(classifying: Classifying) -> None:
     """Nothing of a fold leaks into what predicts it, be it vocabulary or regularisation."""
     others = [
         (label + 1) % 3 if fold == 2 else label
         for label, fold in zip(LABEL_IDS, FOLD_OF, strict=True)
     ]
     held_out = [place for place in range(63) if FOLD_OF[place] == 2]
-    first = classify(TEXTS, LABEL_IDS, FOLD_OF, 3, 1).predictions
-    second = classify(TEXTS, others, FOLD_OF, 3, 1).predictions
+    first = measured(classifying).predictions
+    second = measured(classifying, others).predictions
     assert [first[place] for place in held_out] == [second[place] for place in held_out]
 
 
@@ -77,13 +80,13 @@ def test_texts_of_the_held_out_fold_stay_out_of_the_vocabulary(
 ) -> None:
     fitted: list[list[str]] = []
 
-    class Spy(baselines.TfidfVectorizer):  # type: ignore[misc, name-defined]
+    class Spy(classic.TfidfVectorizer):  # type: ignore[misc, name-defined]
         def fit_transform(self, texts: list[str], y: object = None) -> object:
             fitted.append(list(texts))
             return super().fit_transform(texts, y)
 
-    monkeypatch.setattr(baselines, "TfidfVectorizer", Spy)
-    character_svm(TEXTS, LABEL_IDS, FOLD_OF, 3, 1)
+    monkeypatch.setattr(classic, "TfidfVectorizer", Spy)
+    measured(character_svm)
     per_fold = len(fitted) // 3
     for fold in range(1, 4):
         held_out = {text for text, other in zip(TEXTS, FOLD_OF, strict=True) if other == fold}
@@ -91,20 +94,14 @@ def test_texts_of_the_held_out_fold_stay_out_of_the_vocabulary(
             assert texts and not held_out & set(texts)
 
 
-def test_one_seed_one_result() -> None:
-    runs = [list(classical_baselines(TEXTS, LABEL_IDS, FOLD_OF, 3, 5)) for _ in range(2)]
-    assert [row.predictions for row in runs[0]] == [row.predictions for row in runs[1]]
-    assert [row.name for row in runs[0]] == [
-        "majority label",
-        "characters, SVM",
-        "morphemes, logistic regression",
-    ]
+@pytest.mark.parametrize("classifying", [character_svm, morpheme_regression])
+def test_one_seed_one_result(classifying: Classifying) -> None:
+    assert measured(classifying).predictions == measured(classifying).predictions
 
 
 def test_one_text_a_label_is_enough_to_train_on() -> None:
-    result = character_svm(
-        ["하늘 꿈", "꿈 하늘", "내일 회의", "회의 내일"], [0, 0, 1, 1], [1, 2, 1, 2], 2, 0
-    )
+    texts = ["하늘 꿈", "꿈 하늘", "내일 회의", "회의 내일"]
+    result = in_folds("SVM", character_svm, texts, [0, 0, 1, 1], [1, 2, 1, 2], 2, seed=0)
     assert result.predictions == [0, 0, 1, 1]
 
 
@@ -116,7 +113,7 @@ def test_what_the_analyser_fails_on_is_cut_at_spaces(monkeypatch: pytest.MonkeyP
     def fail(text: str) -> None:
         raise AnalyserError(text)
 
-    monkeypatch.setattr(baselines, "analyse", fail)
+    monkeypatch.setattr(classic, "analyse", fail)
     assert morpheme_names("학교에 갔다") == ["학교에", "갔다"]
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from malmoi.errors import InputError, UnfinishedError
-from malmoi.finetune.baselines.classic import NO_LABEL
+from malmoi.finetune.baselines.baseline import NO_LABEL
 from malmoi.finetune.baselines.llm import (
     LlmResult,
     ask_llm,
@@ -22,8 +22,9 @@ from malmoi.finetune.baselines.llm import (
     read_prompt,
     sample_order,
 )
+from malmoi.finetune.defaults import OPENAI_URL
 from malmoi.finetune.kfold import main
-from malmoi.finetune.settings import OPENAI_URL, KfoldSettings, LlmSettings
+from malmoi.finetune.settings import KfoldSettings, LlmSettings
 from tests.malmoi.finetune.baselines.llm_server import (
     FOLD_OF,
     KEY,

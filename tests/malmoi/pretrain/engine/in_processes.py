@@ -22,7 +22,8 @@ from accelerate import PartialState
 
 import malmoi.pretrain.run
 from malmoi.command_line import run_command
-from malmoi.pretrain.config.settings import PRESETS, PretrainSettings
+from malmoi.pretrain.config.defaults import PRESETS
+from malmoi.pretrain.config.settings import PretrainSettings
 from malmoi.pretrain.engine import loop
 from malmoi.pretrain.engine.monitor import Monitor
 from malmoi.pretrain.model.networks import ElectraPair

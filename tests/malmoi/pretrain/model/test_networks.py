@@ -17,8 +17,8 @@ from transformers import (
 
 from malmoi.errors import InputError
 from malmoi.model_folders import discriminator_folder
+from malmoi.pretrain.config.defaults import PRESETS
 from malmoi.pretrain.config.objective import Recipe
-from malmoi.pretrain.config.settings import PRESETS
 from malmoi.pretrain.engine.optimizer import Optimizers
 from malmoi.pretrain.model.networks import (
     ElectraPair,
