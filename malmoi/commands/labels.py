@@ -13,8 +13,8 @@ from malmoi.messages import Phrase
 
 if TYPE_CHECKING:
     from malmoi.labels.access import ProjectAccess
-    from malmoi.labels.labelled_import import LabelledImport
     from malmoi.labels.project import Project
+    from malmoi.labels.text_import import ImportReport
 
 # Labels that were left out one by one, and what is wrong with all of them.
 _SHOWN, _REASONS = 5, 10
@@ -100,13 +100,11 @@ def _list(settings: LabelsSettings) -> None:
 
 
 def _export(settings: LabelsSettings, file: Path) -> None:
-    from malmoi.labels.exporting import export_table
+    from malmoi.labels.exporting import export_for, export_table
     from malmoi.text.written_cells import CutCells
 
     access, project = _project(settings)
     if settings.target != "table":
-        from malmoi.labels.other_tools import export_for
-
         ending = ".json" if settings.target == "label-studio" else ".jsonl"
         if file.suffix.lower() != ending:
             raise InputError(
@@ -153,7 +151,7 @@ def _import(settings: LabelsSettings) -> None:
     for line in _left_out(done):
         print(f"left out: {line}", file=sys.stderr)
     texts_only = way.origin == "table" and way.label_column is None
-    if texts_only and (flags := _flags_for_labels(access, done.texts.import_id)):
+    if texts_only and (flags := _flags_for_labels(access, done.import_id)):
         print(f"texts only: labels come in with {flags}", file=sys.stderr)
     print(f"{project.name}: {_summary(done)}", file=sys.stderr)
 
@@ -173,11 +171,11 @@ def _flags_for_labels(access: "ProjectAccess", import_id: int) -> str | None:
     return None if found is None else f"--label-column {shlex.quote(found)}"
 
 
-def _left_out(done: "LabelledImport") -> list[str]:
+def _left_out(done: "ImportReport") -> list[str]:
     """What was left out: each row of texts, of labels the first few and what is wrong with them."""
-    texts = done.texts
-    lines = list(map(str, [*texts.bad_files, *texts.bad_rows, *done.bad_rows[:_SHOWN]]))
-    if done.bad_row_count <= _SHOWN:
+    labels = done.bad_labels
+    lines = list(map(str, [*done.bad_files, *done.bad_rows.first, *labels.first[:_SHOWN]]))
+    if labels.count <= _SHOWN:
         return lines
     most = sorted(done.reasons.items(), key=lambda one: -one[1])
     lines += [f"{count:,} labels: {reason}" for reason, count in most[:_REASONS]]
@@ -185,16 +183,15 @@ def _left_out(done: "LabelledImport") -> list[str]:
     return [*lines, f"{rest:,} labels for other reasons"] if rest else lines
 
 
-def _summary(done: "LabelledImport") -> str:
-    texts = done.texts
-    new = f"{texts.new_texts:,} new texts of {texts.rows:,} rows, {done.labels:,} new labels"
-    if texts.was_done:
+def _summary(done: "ImportReport") -> str:
+    new = f"{done.new_texts:,} new texts of {done.rows:,} rows, {done.labels:,} new labels"
+    if done.was_done:
         # The counts of its texts are those of the earlier time.
         labels = f": 0 new texts, {done.labels:,} new labels" if done.labels else ", nothing is new"
         new = f"imported before{labels}"
     return (
-        f"{new}; left out: {texts.bad_row_count:,} rows, {len(texts.bad_files):,} files, "
-        f"{done.bad_row_count:,} labels"
+        f"{new}; left out: {done.bad_rows.count:,} rows, {len(done.bad_files):,} files, "
+        f"{done.bad_labels.count:,} labels"
     )
 
 

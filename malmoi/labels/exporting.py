@@ -1,22 +1,28 @@
-"""A project as a table: texts with their own columns, votes, decisions and what a model said."""
+"""A project as a file: a table of all that is known of its texts, or what other tools read."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from sqlalchemy import Connection, func, select
 
 from malmoi.errors import InputError
 from malmoi.files import file_at_once
 from malmoi.labels.access import ProjectAccess
+from malmoi.labels.doccano import as_example
 from malmoi.labels.final_label_rule import as_cell, final_label, iter_reviewed, texts_of
+from malmoi.labels.label_studio import as_task, tags_of
 from malmoi.labels.project import TaskKind
+from malmoi.labels.projects import read_labels
 from malmoi.labels.review import ReviewedText
 from malmoi.labels.tables import AnnotationRow, PlaceRow, TextRow, TextSourceRow
-from malmoi.text.table_writing import check_writable, table_writer
+from malmoi.text.table_writing import check_writable, json_line, table_writer
 from malmoi.text.written_cells import CutCells
 
+OtherTool = Literal["label-studio", "doccano"]
+# Between two reports of progress.
+_TEXTS = 1_000
 # Before the columns that the texts came with.
 COLUMNS = {
     "text": "str",
@@ -88,6 +94,59 @@ def export_table(
                 if progress is not None:
                     progress(written)
     return written
+
+
+def export_for(
+    access: ProjectAccess,
+    path: Path,
+    tool: OtherTool,
+    *,
+    progress: Callable[[int], None] | None = None,
+) -> int:
+    """Write all texts of a project for another tool, labelled or not.
+
+    Args:
+        access: of a reviewer.
+        path: a JSON file for Label Studio, JSON lines for doccano.
+        tool: which one. doccano gets the decided label; Label Studio every vote, and a reviewer's
+            decision as ground truth.
+        progress: called with the texts written so far.
+
+    Returns:
+        How many texts were written.
+
+    Raises:
+        InputError: the person is no reviewer.
+    """
+    written = 0
+    with (
+        access.reading("reviewer") as connection,
+        file_at_once(path) as scratch,
+        scratch.open("w", encoding="utf-8") as file,
+    ):
+        for line in _lines(access, connection, tool):
+            if tool == "label-studio":
+                file.write("[\n" if not written else ",\n")
+            file.write(line)
+            if tool == "doccano":
+                file.write("\n")
+            written += 1
+            if progress is not None and not written % _TEXTS:
+                progress(written)
+        if tool == "label-studio":
+            file.write("\n]\n" if written else "[]\n")
+    return written
+
+
+def _lines(access: ProjectAccess, connection: Connection, tool: OtherTool) -> Iterator[str]:
+    names = [label.name for label in read_labels(connection, access.project_id)]
+    tags = tags_of(connection, access.project_id, names) if tool == "label-studio" else None
+    for texts in iter_reviewed(access, connection, labelled_only=False):
+        sources = first_sources(connection, [text.text_id for text in texts])
+        for text in texts:
+            cells = sources.get(text.text_id, ("", "", {}))[2]
+            task = as_example(text, cells) if tags is None else as_task(text, cells, tags)
+            yield json_line(task)
 
 
 def _own_columns(access: ProjectAccess, connection: Connection) -> dict[str, str]:

@@ -3,13 +3,14 @@
 import hashlib
 from collections.abc import Sequence
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, insert, update
 
 from malmoi.errors import InputError
-from malmoi.labels.access import ProjectAccess, database_time
+from malmoi.labels.access import ProjectAccess
 from malmoi.labels.stored_text import checked, text_hash
-from malmoi.labels.tables import TextImportRow, TextRow, TextSourceRow
-from malmoi.labels.text_state import new_text, texts_by_hash
+from malmoi.labels.tables import TextImportRow, TextSourceRow
+from malmoi.labels.text_import import import_row
+from malmoi.labels.text_state import add_missing_texts
 from malmoi.messages import Phrase
 
 # One transaction takes a fraction of a second at this size.
@@ -43,15 +44,10 @@ def add_texts(access: ProjectAccess, texts: Sequence[str], source: str) -> list[
             raise InputError("expected a text, found an empty one")
     hashes = [text_hash(text) for text in texts]
     with access.writing("annotator") as connection:
-        known = texts_by_hash(connection, access.project_id, hashes)
-        new = {one: text for one, text in zip(hashes, texts, strict=True) if one not in known}
+        by_hash = dict(zip(hashes, texts, strict=True))
+        known, new = add_missing_texts(connection, access.project_id, by_hash)
         if new:
-            connection.execute(
-                insert(TextRow),
-                [new_text(access.project_id, one, text) for one, text in new.items()],
-            )
-            known = texts_by_hash(connection, access.project_id, hashes)
-            _note_source(connection, access, source, [known[one][0] for one in new])
+            _note_source(connection, access, source, new)
     return [known[one][0] for one in hashes]
 
 
@@ -60,35 +56,20 @@ def _note_source(
 ) -> None:
     """One import for all that a person brings from one source."""
     named = f"found\0{source}\0{access.person.name}".encode()
-    key = hashlib.sha256(named).hexdigest()
-    mine = (TextImportRow.project_id == access.project_id, TextImportRow.content_key == key)
-    import_id = connection.scalar(select(TextImportRow.id).where(*mine))
-    now = database_time(connection)
-    if import_id is None:
-        made = connection.execute(
-            insert(TextImportRow).values(
-                project_id=access.project_id,
-                content_key=key,
-                person=access.person.name,
-                rows_read=0,
-                new_texts=0,
-                started_at=now,
-                finished_at=now,
-            )
-        )
-        (import_id,) = made.inserted_primary_key or (0,)
+    row = import_row(connection, access, hashlib.sha256(named).hexdigest())
     connection.execute(
         update(TextImportRow)
-        .where(TextImportRow.id == import_id)
+        .where(TextImportRow.id == row["id"])
         .values(
-            rows_read=TextImportRow.rows_read + len(text_ids),
-            new_texts=TextImportRow.new_texts + len(text_ids),
+            rows_read=row["rows_read"] + len(text_ids),
+            new_texts=row["new_texts"] + len(text_ids),
+            finished_at=row["finished_at"] or row["started_at"],
         )
     )
     connection.execute(
         insert(TextSourceRow),
         [
-            {"text_id": one, "import_id": import_id, "source": source, "place": "", "cells": "{}"}
+            {"text_id": one, "import_id": row["id"], "source": source, "place": "", "cells": "{}"}
             for one in text_ids
         ],
     )

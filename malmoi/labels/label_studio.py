@@ -9,41 +9,36 @@ and `to_name` are tags of the project.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import Connection, select
 
 from malmoi.errors import InputError
-from malmoi.labels.annotating import Act
 from malmoi.labels.label_names import normal_label
-from malmoi.labels.labelled_import import FoundActs, StoredRow
+from malmoi.labels.label_reader import ImportedAct, without_labels
 from malmoi.labels.listed_labels import ANNOTATIONS
+from malmoi.labels.project import TaskKind
 from malmoi.labels.review import ReviewedText, Vote
 from malmoi.labels.tables import TextRow, TextSourceRow
+from malmoi.messages import Phrase
+from malmoi.text.reading.options import ReadOptions
 
+_NAME = "label-studio"
 # Before the number of somebody whose address a file does not have.
 _NUMBERED = "label-studio:"
 # Ours: who labelled, where that is nobody whom Label Studio could know.
 _ANNOTATOR = "annotator"
 # Rows that are fetched at a time.
 _ROWS = 500
-
-
-def labels_in_task(cells: Mapping[str, Any], choices: str | None) -> list[str]:
-    """The labels of all annotations; some may be twice.
-
-    Args:
-        cells: of a task.
-        choices: the name of the Choices whose labels count; None: all.
-    """
-    return [
-        name
-        for one in annotations_in(cells)
-        if isinstance(one, dict)
-        for name in _chosen(one.get("result"), choices)
-    ]
+# What stands in a task beside the columns that a text came with.
+_OWN_KEYS = {
+    *("id", "annotations", "completions", "predictions", "drafts", "meta", "created_at"),
+    *("updated_at", "project", "inner_id", "total_annotations", "cancelled_annotations"),
+    *("file_upload", "total_predictions", "comment_count", "unresolved_comment_count"),
+    *("updated_by", "last_comment_updated_at", "comment_authors"),
+}
 
 
 def annotations_in(cells: Mapping[str, Any]) -> list[Any]:
@@ -63,59 +58,77 @@ def choices_in(cells: Mapping[str, Any]) -> list[str]:
     return list(names)
 
 
-def acts_of_task(row: StoredRow, annotator: str, choices: str | None) -> FoundActs:
-    """Each annotation is a vote, a cancelled one a skip, and ground truth a decision.
+@dataclass(kw_only=True)
+class LabelStudioReader:
+    """Reads tasks: each annotation is a vote, a cancelled one a skip, and ground truth a decision.
 
-    Args:
-        row: of a file.
+    Attributes:
         annotator: who labelled, where a task does not say.
-        choices: the name of the Choices whose labels count; None: all.
+        choices: the name of the Choices whose labels are read; None: of all. Where a text has one
+            label, a task in which several were filled in needs the name.
     """
-    found = FoundActs()
-    for number, one in enumerate(annotations_in(row.cells)):
-        try:
-            _add_annotation(found, row, one, f"{row.request}:{number}", annotator, choices)
-        except InputError as error:
-            found.wrong.append(error)
-    return found
 
+    options: ReadOptions
+    annotator: str
+    choices: str | None = None
+    has_labels: bool = False
+    all_choices: dict[str, None] = field(default_factory=dict)
 
-def _add_annotation(
-    found: FoundActs,
-    row: StoredRow,
-    one: Any,
-    request_id: str,
-    annotator: str,
-    choices: str | None,
-) -> None:
-    if not isinstance(one, dict):
-        raise InputError("expected annotations as objects, found something else")
-    who, labels = _who(one, annotator), _chosen(one.get("result"), choices)
-    cancelled = bool(one.get("was_cancelled"))
-    if choices is not None and not labels and not cancelled and one.get("result"):
-        # Only other Choices were filled in, which says nothing of these.
-        return
-    names = {part.get("from_name") for part in _parts(one.get("result"))}
-    if row.book.kind == "single" and choices is None and len(labels) > 1 and len(names) > 1:
-        shown = ", ".join(sorted(map(str, names)))
-        raise InputError(
-            "expected labels of one Choices, found those of {shown}; name one (--label-column)",
-            shown=shown,
+    @property
+    def name(self) -> str:
+        """See `LabelReader`; other Choices say other things of the same rows."""
+        return _NAME if self.choices is None else f"{_NAME}:{self.choices}"
+
+    def read(
+        self, cells: Mapping[str, Any], kind: TaskKind, names: Collection[str]
+    ) -> Iterator[ImportedAct | InputError]:
+        """See `LabelReader`."""
+        self.has_labels = self.has_labels or any(key in cells for key in ANNOTATIONS)
+        self.all_choices.update(dict.fromkeys(choices_in(cells)))
+        for number, one in enumerate(annotations_in(cells)):
+            try:
+                found = self._act(one, str(number), kind)
+            except InputError as error:
+                yield error
+            else:
+                if found is not None:
+                    yield found
+
+    def _act(self, one: Any, key: str, kind: TaskKind) -> ImportedAct | None:
+        """What an annotation says; None where only other Choices were filled in."""
+        if not isinstance(one, dict):
+            raise InputError("expected annotations as objects, found something else")
+        labels = _chosen(one.get("result"), self.choices)
+        cancelled = bool(one.get("was_cancelled"))
+        if self.choices is not None and not labels and not cancelled and one.get("result"):
+            return None
+        filled = {part.get("from_name") for part in _parts(one.get("result"))}
+        if kind == "single" and self.choices is None and len(labels) > 1 and len(filled) > 1:
+            raise InputError(
+                "expected labels of one Choices, found those of {shown}; name one (--label-column)",
+                shown=", ".join(sorted(map(str, filled))),
+            )
+        seconds = one.get("lead_time")
+        return ImportedAct(
+            key=key,
+            annotator=_who(one, self.annotator),
+            kind="decision" if one.get("ground_truth") else "skip" if cancelled else "label",
+            labels=[] if cancelled and not one.get("ground_truth") else labels,
+            seconds=float(seconds) if isinstance(seconds, int | float) and seconds >= 0 else None,
+            labelled_at=one.get("updated_at") or one.get("created_at"),
         )
-    seconds = one.get("lead_time")
-    if one.get("ground_truth"):
-        # One that does not fit must not replace one that does.
-        row.book.choice(labels)
-        found.decision = who, labels, request_id
-        return
-    act = Act(
-        text_id=row.text_id,
-        kind="skip" if cancelled else "label",
-        request_id=request_id,
-        labels=[] if cancelled else labels,
-        seconds=float(seconds) if isinstance(seconds, int | float) and seconds >= 0 else None,
-    )
-    found.acts.append((who, act))
+
+    def require_labels(self) -> None:
+        """See `LabelReader`; or of which no task has the Choices."""
+        if not self.has_labels:
+            raise without_labels(_NAME, ANNOTATIONS)
+        if self.choices is not None and self.choices not in self.all_choices:
+            raise InputError(
+                "expected Choices named {choices!r} in what label-studio exports, found {met}; the "
+                "texts are imported, their labels are not",
+                choices=self.choices,
+                met=", ".join(self.all_choices) or Phrase("none"),
+            )
 
 
 def _parts(result: Any) -> list[dict[str, Any]]:
@@ -223,9 +236,12 @@ def as_task(text: ReviewedText, cells: Mapping[str, Any], tags: Tags) -> dict[st
 
     Args:
         text: with what people said.
-        cells: the other fields of its data.
+        cells: the columns that it came with, those of Label Studio itself among them.
         tags: of the project that it goes to.
     """
+    data = cells.get("data")
+    if not isinstance(data, dict):
+        data = {name: cell for name, cell in cells.items() if name not in _OWN_KEYS}
     annotations = [_annotation(vote, tags) for vote in text.votes]
     if text.adjudicated is not None:
         decided = Vote(
@@ -238,7 +254,7 @@ def as_task(text: ReviewedText, cells: Mapping[str, Any], tags: Tags) -> dict[st
         annotations.append(_annotation(decided, tags) | {"ground_truth": True})
     return {
         "id": text.text_id,
-        "data": dict(cells) | {tags.text_field: text.text},
+        "data": data | {tags.text_field: text.text},
         "annotations": annotations,
         "predictions": [],
     }

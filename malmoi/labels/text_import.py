@@ -7,18 +7,20 @@ that is done does nothing.
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import islice
 from typing import Any
 from unicodedata import category
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import Connection, insert, select, update
 
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess, database_time
 from malmoi.labels.stored_text import checked, hash_of_clean
-from malmoi.labels.tables import TextImportRow, TextRow, TextSourceRow
-from malmoi.labels.text_state import new_text, texts_by_hash
+from malmoi.labels.tables import TextImportRow, TextSourceRow
+from malmoi.labels.text_state import add_missing_texts
 from malmoi.messages import Phrase
 from malmoi.text.cleaning.cleaner import clean_text
 from malmoi.text.corpus.clean_corpus import sources_hash
@@ -40,7 +42,7 @@ class NoTextsError(InputError):
     """None of the rows can be read.
 
     Attributes:
-        errors: what is wrong with them, as those of an `ImportReport`.
+        errors: what is wrong with them, as far as it was kept.
         count: how many rows and files that is.
     """
 
@@ -51,54 +53,56 @@ class NoTextsError(InputError):
         self.errors, self.count = errors, count
 
 
-@dataclass(frozen=True, kw_only=True)
-class ImportReport:
-    """What an import did, all its parts together.
-
-    Attributes:
-        import_id: in the database.
-        rows: read, with a text or without.
-        new_texts: that the project did not have.
-        duplicates: rows whose text it had; their other columns are kept.
-        bad_rows: what is wrong with them, the first 10,000.
-        bad_row_count: how many there are.
-        bad_files: that cannot be read at all, or are empty.
-        was_done: the same import had ended before, and nothing was written.
-    """
-
-    import_id: int
-    rows: int
-    new_texts: int
-    duplicates: int
-    bad_rows: Sequence[InputError] = ()
-    bad_row_count: int = 0
-    bad_files: Sequence[InputError] = ()
-    was_done: bool = False
+def _bad_rows() -> BadRows:
+    return BadRows(skip=True, keep=BAD_ROWS_KEPT)
 
 
 @dataclass(kw_only=True)
-class _Import:
-    """One on its way: the row of `TextImportRow`, and what was wrong so far."""
+class ImportReport:
+    """What an import did: the rows that were read, what came of them, what was left out and why.
 
-    id: int
-    rows: int
-    new: int
-    done: bool
-    seen: int = 0
-    bad: BadRows = field(default_factory=lambda: BadRows(skip=True, keep=BAD_ROWS_KEPT))
-    files: list[InputError] = field(default_factory=list)
+    Attributes:
+        import_id: in the database.
+        rows: that are in, all parts of the import together.
+        new_texts: that the project did not have.
+        labels: acts that were new: labels, skips, notes and decisions.
+        was_done: the same texts had come in before, and none was written.
+        bad_files: that cannot be read at all, or are empty.
+        bad_rows: those without a text that can be read; the first 10,000 are kept.
+        bad_labels: acts that were left out, likewise; the texts of their rows are in, and what else
+            the rows say. A row with two such acts counts twice.
+        reasons: how often labels were left out for each of them, without the places.
+    """
 
-    def report(self) -> ImportReport:
-        return ImportReport(
-            import_id=self.id,
-            rows=self.rows,
-            new_texts=self.new,
-            duplicates=self.rows - self.new,
-            bad_rows=self.bad.first,
-            bad_row_count=self.bad.count,
-            bad_files=self.files,
-            was_done=self.done,
-        )
+    import_id: int
+    rows: int = 0
+    new_texts: int = 0
+    labels: int = 0
+    was_done: bool = False
+    bad_files: list[InputError] = field(default_factory=list)
+    bad_rows: BadRows = field(default_factory=_bad_rows)
+    bad_labels: BadRows = field(default_factory=_bad_rows)
+    reasons: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def duplicates(self) -> int:
+        """Rows whose text the project had; their other columns are kept."""
+        return self.rows - self.new_texts
+
+    @property
+    def left_out(self) -> list[InputError]:
+        """What is wrong with files, rows and labels that were left out, as far as it was kept."""
+        return [*self.bad_files, *self.bad_rows.first, *self.bad_labels.first]
+
+    @property
+    def left_out_count(self) -> int:
+        """How many files, rows and labels were left out."""
+        return len(self.bad_files) + self.bad_rows.count + self.bad_labels.count
+
+    def leave_label_out(self, place: str, error: InputError) -> None:
+        """Take note of an act that does not fit."""
+        self.bad_labels.add(error.at(place))
+        self.reasons[str(error)] += 1
 
 
 def import_texts(
@@ -129,26 +133,47 @@ def import_texts(
     options = replace(options or ReadOptions(), skip_bad_rows=True)
     if not sources:
         raise InputError("expected files to import texts from, found none")
-    run = _begin(access, _content_key(sources, options))
-    if run.done:
-        return run.report()
+    said = json.dumps(asdict(options), sort_keys=True)
+    key = hashlib.sha256(f"{sources_hash(sources)}\0{said}".encode()).hexdigest()
+    with access.writing("admin") as connection:
+        before = import_row(connection, access, key)
+    report = ImportReport(
+        import_id=before["id"],
+        rows=before["rows_read"],
+        new_texts=before["new_texts"],
+        was_done=before["finished_at"] is not None,
+    )
+    if report.was_done:
+        return report
     batch: list[tuple[str, Record]] = []
     size = 0
-    for one, row in _rows(sources, options, run, notes or ReadingNotes()):
+    rows = _rows(sources, options, report, notes or ReadingNotes())
+    # Those that an earlier try has written are passed over.
+    for one, row in islice(rows, report.rows, None):
         batch.append((one, row))
         size += len(row.text) + sum(len(str(cell)) for cell in row.cells.values())
         if len(batch) >= _ROWS or size >= _CHARACTERS:
-            _write(access, run, batch)
+            _write(access, report, batch)
             batch, size = [], 0
             if progress is not None:
-                progress(run.rows)
-    _write(access, run, batch)
+                progress(report.rows)
+    _write(access, report, batch)
     if progress is not None:
-        progress(run.rows)
-    if not run.rows and (run.files or run.bad.count):
-        raise NoTextsError([*run.files, *run.bad.first], len(run.files) + run.bad.count)
-    _finish(access, run)
-    return run.report()
+        progress(report.rows)
+    if not report.rows and report.left_out_count:
+        raise NoTextsError(report.left_out, report.left_out_count)
+    with access.writing("admin") as connection:
+        mine = TextImportRow.id == report.import_id
+        now = database_time(connection)
+        connection.execute(update(TextImportRow).where(mine).values(finished_at=now))
+        done = {
+            "import": report.import_id,
+            "rows": report.rows,
+            "new_texts": report.new_texts,
+            "bad_rows": report.bad_rows.count,
+        }
+        access.note(connection, "import", done)
+    return report
 
 
 def first_cells(access: ProjectAccess, import_id: int) -> dict[str, Any]:
@@ -168,98 +193,99 @@ def first_cells(access: ProjectAccess, import_id: int) -> dict[str, Any]:
     return found
 
 
-def _content_key(sources: Sequence[Source], options: ReadOptions) -> str:
-    said = json.dumps(asdict(options), sort_keys=True)
-    return hashlib.sha256(f"{sources_hash(sources)}\0{said}".encode()).hexdigest()
-
-
 def _rows(
-    sources: Sequence[Source], options: ReadOptions, run: _Import, notes: ReadingNotes
+    sources: Sequence[Source], options: ReadOptions, report: ImportReport, notes: ReadingNotes
 ) -> Iterator[tuple[str, Record]]:
-    """The rows that an earlier try has not written, with `text_hash` of each.
-
-    A file that cannot be read is left out.
-    """
+    """All rows with a text, with `text_hash` of each; a file that cannot be read is left out."""
     for source in sources:
         try:
-            for row in iter_whole_rows([source], options, notes=notes, bad=run.bad):
-                if (one := _hash(row, run.bad)) is None:
-                    continue
-                run.seen += 1
-                if run.seen > run.rows:
-                    yield one, row
+            for row in iter_whole_rows([source], options, notes=notes, bad=report.bad_rows):
+                try:
+                    yield _hash(row), row
+                except InputError as error:
+                    report.bad_rows.add(error)
         except InputError as error:
-            run.files.append(error)
+            report.bad_files.append(error)
 
 
-def _hash(row: Record, bad: BadRows) -> str | None:
-    """`text_hash` of a row's text; None where it has none that somebody could label."""
+def _hash(row: Record) -> str:
+    """`text_hash` of a row's text.
+
+    Raises:
+        InputError: it has none that somebody could label.
+    """
     where = f"{row.source}:{row.place}"
-    try:
-        if not row.text.strip():
-            raise InputError("expected a text, found an empty cell", place=where)
-        clean = clean_text(checked(row.text, Phrase("a text in {where}", where=where)))
-        # Marks without a letter, such as a lone selector of a form, show nothing either.
-        if not any(category(one)[0] in "LNPS" for one in clean):
-            raise InputError(
-                "expected a text, found nothing that is left once it is clean, in {text!a}",
-                place=where,
-                text=row.text[:_SHOWN_CHARACTERS],
-            )
-    except InputError as error:
-        bad.add(error)
-        return None
+    if not row.text.strip():
+        raise InputError("expected a text, found an empty cell", place=where)
+    clean = clean_text(checked(row.text, Phrase("a text in {where}", where=where)))
+    # Marks without a letter, such as a lone selector of a form, show nothing either.
+    if not any(category(one)[0] in "LNPS" for one in clean):
+        raise InputError(
+            "expected a text, found nothing that is left once it is clean, in {text!a}",
+            place=where,
+            text=row.text[:_SHOWN_CHARACTERS],
+        )
     return hash_of_clean(clean)
 
 
-def _begin(access: ProjectAccess, key: str) -> _Import:
-    mine = (TextImportRow.project_id == access.project_id, TextImportRow.content_key == key)
-    with access.writing("admin") as connection:
-        found = connection.execute(select(TextImportRow.__table__).where(*mine)).mappings()
-        row = found.one_or_none()
-        if row is not None:
-            done = row["finished_at"] is not None
-            return _Import(id=row["id"], rows=row["rows_read"], new=row["new_texts"], done=done)
-        made = connection.execute(
-            insert(TextImportRow).values(
-                project_id=access.project_id,
-                content_key=key,
-                person=access.person.name,
-                rows_read=0,
-                new_texts=0,
-                started_at=database_time(connection),
-            )
+def import_row(connection: Connection, access: ProjectAccess, content_key: str) -> dict[str, Any]:
+    """The row of `TextImportRow` of an import, which is made where there is none.
+
+    Args:
+        connection: of a transaction that writes.
+        access: to the project.
+        content_key: names the import.
+    """
+    mine = (TextImportRow.project_id == access.project_id, TextImportRow.content_key == content_key)
+    query = select(TextImportRow.__table__).where(*mine)
+    found = connection.execute(query).mappings().one_or_none()
+    if found is not None:
+        return dict(found)
+    connection.execute(
+        insert(TextImportRow).values(
+            project_id=access.project_id,
+            content_key=content_key,
+            person=access.person.name,
+            rows_read=0,
+            new_texts=0,
+            started_at=database_time(connection),
         )
-        (identifier,) = made.inserted_primary_key or (0,)
-        return _Import(id=identifier, rows=0, new=0, done=False)
+    )
+    return dict(connection.execute(query).mappings().one())
 
 
-def _write(access: ProjectAccess, run: _Import, batch: Sequence[tuple[str, Record]]) -> None:
+def _write(
+    access: ProjectAccess, report: ImportReport, batch: Sequence[tuple[str, Record]]
+) -> None:
     if not batch:
         return
-    hashes = [one for one, _ in batch]
+    first: dict[str, str] = {}
+    for one, row in batch:
+        first.setdefault(one, row.text)
     with access.writing("admin") as connection:
-        known = texts_by_hash(connection, access.project_id, hashes)
-        first: dict[str, Record] = {}
+        known, new = add_missing_texts(connection, access.project_id, first)
+        rows = []
         for one, row in batch:
-            if one not in known:
-                first.setdefault(one, row)
-        if first:
-            connection.execute(
-                insert(TextRow),
-                [new_text(access.project_id, one, row.text) for one, row in first.items()],
+            text_id, kept = known[one]
+            cells = {name: cell for name, cell in row.cells.items() if name != row.text_column}
+            rows.append(
+                {
+                    "text_id": text_id,
+                    "import_id": report.import_id,
+                    "source": row.source,
+                    "place": row.place,
+                    "text": None if row.text == kept else row.text,
+                    # As JSON, NUL is written as an escape; halves of characters are left out.
+                    "cells": json_line(cells),
+                }
             )
-            known = texts_by_hash(connection, access.project_id, hashes)
-        connection.execute(
-            insert(TextSourceRow),
-            [_source_values(run.id, row, *known[one]) for one, row in batch],
-        )
+        connection.execute(insert(TextSourceRow), rows)
         moved = connection.execute(
             update(TextImportRow)
-            .where(TextImportRow.id == run.id, TextImportRow.rows_read == run.rows)
+            .where(TextImportRow.id == report.import_id, TextImportRow.rows_read == report.rows)
             .values(
                 rows_read=TextImportRow.rows_read + len(batch),
-                new_texts=TextImportRow.new_texts + len(first),
+                new_texts=TextImportRow.new_texts + len(new),
             )
         )
         if moved.rowcount != 1:
@@ -267,32 +293,5 @@ def _write(access: ProjectAccess, run: _Import, batch: Sequence[tuple[str, Recor
                 "expected to be the only one to import these files, found somebody else who does; "
                 "wait until that import has ended"
             )
-    run.rows += len(batch)
-    run.new += len(first)
-
-
-def _source_values(import_id: int, row: Record, text_id: int, kept: str) -> dict[str, Any]:
-    cells = {name: cell for name, cell in row.cells.items() if name != row.text_column}
-    return {
-        "text_id": text_id,
-        "import_id": import_id,
-        "source": row.source,
-        "place": row.place,
-        "text": None if row.text == kept else row.text,
-        # As JSON, NUL is written as an escape; halves of characters are left out.
-        "cells": json_line(cells),
-    }
-
-
-def _finish(access: ProjectAccess, run: _Import) -> None:
-    with access.writing("admin") as connection:
-        connection.execute(
-            update(TextImportRow)
-            .where(TextImportRow.id == run.id)
-            .values(finished_at=database_time(connection))
-        )
-        access.note(
-            connection,
-            "import",
-            {"import": run.id, "rows": run.rows, "new_texts": run.new, "bad_rows": run.bad.count},
-        )
+    report.rows += len(batch)
+    report.new_texts += len(new)

@@ -1,9 +1,9 @@
 """What holds now of a text, brought up to date in the transaction that writes to the log."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping
 
-from sqlalchemy import ColumnElement, Connection, distinct, func, or_, select, update
+from sqlalchemy import ColumnElement, Connection, distinct, func, insert, or_, select, update
 
 from malmoi.errors import InputError
 from malmoi.labels.tables import PlaceRow, ProjectRow, TextRow, TextScoreRow
@@ -58,24 +58,37 @@ def first_of_its_kind() -> ColumnElement[bool]:
     return or_(TextRow.alike.is_(None), TextRow.alike == TextRow.id)
 
 
-def texts_by_hash(
-    connection: Connection, project_id: int, hashes: Sequence[str]
-) -> dict[str, tuple[int, str]]:
-    """Id and spelling of those texts that the project has, by `text_hash`."""
+def add_missing_texts(
+    connection: Connection, project_id: int, texts: Mapping[str, str]
+) -> tuple[dict[str, tuple[int, str]], list[int]]:
+    """Add those of some texts that the project does not have; nobody has labelled them.
+
+    Args:
+        connection: of a transaction that writes.
+        project_id: the project's.
+        texts: by `text_hash`.
+
+    Returns:
+        Id and spelling of each text, by its hash; and the ids of those that were new.
+    """
     query = select(TextRow.text_sha256, TextRow.id, TextRow.text).where(
-        TextRow.project_id == project_id, TextRow.text_sha256.in_(set(hashes))
+        TextRow.project_id == project_id, TextRow.text_sha256.in_(texts)
     )
-    return {one: (identifier, text) for one, identifier, text in connection.execute(query)}
-
-
-def new_text(project_id: int, text_sha256: str, text: str) -> dict[str, object]:
-    """The columns of a text that nobody has labelled, with its number in the lottery."""
-    return {
-        "project_id": project_id,
-        "text": text,
-        "text_sha256": text_sha256,
-        "lottery": random.random(),
-        "votes": 0,
-        "is_open": True,
-        "disagrees": False,
+    known = {one: (identifier, text) for one, identifier, text in connection.execute(query)}
+    new = {
+        one: {
+            "project_id": project_id,
+            "text": text,
+            "text_sha256": one,
+            "lottery": random.random(),
+            "votes": 0,
+            "is_open": True,
+            "disagrees": False,
+        }
+        for one, text in texts.items()
+        if one not in known
     }
+    if new:
+        connection.execute(insert(TextRow), list(new.values()))
+        known = {one: (identifier, text) for one, identifier, text in connection.execute(query)}
+    return known, [known[one][0] for one in new]

@@ -18,9 +18,8 @@ from malmoi.app.visit import OpenProject, Visit
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.database import as_part, without_password
-from malmoi.labels.exporting import export_table
+from malmoi.labels.exporting import export_for, export_table
 from malmoi.labels.final_label_rule import texts_of
-from malmoi.labels.other_tools import export_for
 from malmoi.labels.people import AccessError
 from malmoi.labels.project import Project
 from malmoi.messages import Phrase

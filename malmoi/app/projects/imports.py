@@ -16,9 +16,8 @@ from malmoi.app.projects.uploads import UploadFolder
 from malmoi.app.visit import OpenProject
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
-from malmoi.labels.importing import WayOfReading, import_files
-from malmoi.labels.labelled_import import ImportPhase, LabelledImport
-from malmoi.labels.text_import import BAD_ROWS_KEPT, NoTextsError
+from malmoi.labels.importing import ImportPhase, WayOfReading, import_files
+from malmoi.labels.text_import import BAD_ROWS_KEPT, ImportReport, NoTextsError
 from malmoi.text.reading.bad_rows import BadRows
 from malmoi.text.reading.records import iter_whole_rows
 from malmoi.text.reading.sources import Source
@@ -52,20 +51,19 @@ class ImportOutcome:
     bad_count: int = 0
     known: int = 0
 
-    def add(self, done: LabelledImport, files: int) -> None:
+    def add(self, done: ImportReport, files: int) -> None:
         """Count a group in."""
-        texts = done.texts
-        self.rows += texts.rows
-        self.new_texts += 0 if texts.was_done else texts.new_texts
-        self.duplicates += 0 if texts.was_done else texts.duplicates
+        self.rows += done.rows
+        self.new_texts += 0 if done.was_done else done.new_texts
+        self.duplicates += 0 if done.was_done else done.duplicates
         self.labels += done.labels
-        self.known += files if texts.was_done else 0
-        self.bad_count += len(texts.bad_files) + texts.bad_row_count + done.bad_row_count
-        self.tell([*texts.bad_files, *texts.bad_rows, *done.bad_rows])
+        self.known += files if done.was_done else 0
+        self.leave_out(done.left_out, done.left_out_count)
 
-    def tell(self, bad: Sequence[InputError]) -> None:
-        """Keep what was left out."""
-        self.bad += bad[: BAD_ROWS_KEPT - len(self.bad)]
+    def leave_out(self, errors: Sequence[InputError], count: int) -> None:
+        """Count in what was left out, and keep what is wrong with the first of it."""
+        self.bad_count += count
+        self.bad += errors[: BAD_ROWS_KEPT - len(self.bad)]
 
 
 def start_import(access: ProjectAccess, order: ImportOrder) -> Job:
@@ -107,11 +105,9 @@ def _import(access: ProjectAccess, order: ImportOrder, job: Job) -> ImportOutcom
         try:
             outcome.add(import_files(access, sources, way, progress=report), len(sources))
         except NoTextsError as error:
-            outcome.bad_count += error.count
-            outcome.tell(error.errors)
+            outcome.leave_out(error.errors, error.count)
         except InputError as error:
-            outcome.bad_count += 1
-            outcome.tell([error])
+            outcome.leave_out([error], 1)
         before += rows
     return outcome
 

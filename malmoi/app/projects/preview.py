@@ -1,16 +1,15 @@
 """What is in a file, before any of it is read in: its columns and their first cells."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from malmoi.errors import InputError
 from malmoi.labels.importing import FileOrigin, WayOfReading
-from malmoi.labels.label_columns import SEPARATORS, labels_of_cell
+from malmoi.labels.label_column import SEPARATORS
 from malmoi.labels.label_names import joined_by, normal_label
 from malmoi.labels.label_studio import choices_in
-from malmoi.labels.other_tools import labels_of_row
 from malmoi.labels.project import TaskKind
 from malmoi.text.reading.bad_rows import BadRows
 from malmoi.text.reading.columns import (
@@ -22,7 +21,6 @@ from malmoi.text.reading.columns import (
     header_below,
     plain_name,
 )
-from malmoi.text.reading.nested import with_inner_keys
 from malmoi.text.reading.notes import ReadingNotes, SourceNotes
 from malmoi.text.reading.options import ReadOptions
 from malmoi.text.reading.records import iter_whole_rows
@@ -200,15 +198,27 @@ def label_values(source: Source, way: WayOfReading, kind: TaskKind) -> list[str]
     """The labels that a file has, in its order: of its label column, or of what another tool wrote.
 
     Raises:
-        InputError: the file cannot be read, or it has more than `MOST_LABELS`.
+        InputError: the file cannot be read, it has more than `MOST_LABELS`, or none that can be
+            read.
     """
+    reader = way.label_reader(annotator="")
+    if reader is None:
+        return []
     found: dict[str, None] = {}
+    wrong: list[InputError] = []
     # Of several labels in a cell, every combination is a value.
     most = MOST_LABELS if kind == "single" else 10 * MOST_LABELS
-    for value in _values(source, way, kind):
-        found.setdefault(value)
+    options, bad = replace(reader.options, skip_bad_rows=True), BadRows(skip=True)
+    for row in iter_whole_rows([source], options, notes=ReadingNotes(), bad=bad):
+        for said in reader.read(row.cells, kind, ()):
+            if isinstance(said, InputError):
+                wrong.append(said.at(f"{row.source}:{row.place}"))
+            else:
+                found |= dict.fromkeys(said.labels)
         if len(found) > most:
             break
+    if wrong and not found:
+        raise wrong[0]
     joined = kind == "multi" and way.origin == "table"
     separator = joined_by(list(found), SEPARATORS, alone=False) if joined else None
     parts = [part for value in found for part in (value.split(separator) if separator else [value])]
@@ -222,14 +232,3 @@ def label_values(source: Source, way: WayOfReading, kind: TaskKind) -> list[str]
             label_column=way.label_column,
         )
     return names
-
-
-def _values(source: Source, way: WayOfReading, kind: TaskKind) -> Iterator[str]:
-    options = replace(way.options, skip_bad_rows=True)
-    bad = BadRows(skip=True)
-    for row in iter_whole_rows([source], options, notes=ReadingNotes(), bad=bad):
-        if way.origin != "table":
-            yield from labels_of_row(row.cells, way.origin, way.label_column)
-            continue
-        cell = with_inner_keys(dict(row.cells)).get(way.label_column or "")
-        yield from labels_of_cell(cell, kind, ()) or ()

@@ -20,8 +20,7 @@ from malmoi.finetune.data.source import find_data
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.annotating import Act, Suggestion, save_acts
 from malmoi.labels.backup import back_up
-from malmoi.labels.exporting import export_table
-from malmoi.labels.other_tools import export_for
+from malmoi.labels.exporting import export_for, export_table
 from malmoi.labels.project import NewProject, ProjectLabel
 from malmoi.labels.projects import ProjectStore, change_guideline, change_labels, read_project
 from malmoi.labels.review import adjudicate

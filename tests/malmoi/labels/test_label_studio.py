@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,16 @@ import pytest
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.annotating import Act, save_acts
-from malmoi.labels.other_tools import export_for, import_labelled
+from malmoi.labels.exporting import export_for
+from malmoi.labels.importing import WayOfReading, import_files
+from malmoi.labels.people import Person
 from malmoi.labels.review import texts_with_votes
+from malmoi.text.reading.options import ReadOptions
 from malmoi.text.reading.sources import find_sources, source_of_upload
 from tests.malmoi.labels.conftest import Make
+
+# Label Studio's project has its texts in a field of another name.
+BODIES = WayOfReading(origin="label-studio", options=ReadOptions(text_column="data.body"))
 
 
 def part(name: str, *labels: str) -> dict[str, Any]:
@@ -28,9 +35,8 @@ def task(text: str, *annotations: dict[str, Any]) -> dict[str, Any]:
 
 def come_in(access: ProjectAccess, *tasks: dict[str, Any], choices: str | None = None) -> Any:
     source = source_of_upload("ls.json", json.dumps(tasks).encode())
-    return import_labelled(
-        access, [source], "label-studio", text_column="data.body", annotator="나", choices=choices
-    )
+    me = replace(access, person=Person(name="나", is_local=True))
+    return import_files(me, [source], replace(BODIES, label_column=choices))
 
 
 def go_out(access: ProjectAccess, path: Path) -> list[dict[str, Any]]:
@@ -71,9 +77,7 @@ def test_nobody_goes_out_whom_label_studio_would_refuse(make: Make, tmp_path: Pa
     who = {json.dumps(one.get("completed_by")) for one in found["annotations"]}
     assert who == {"3", '{"email": "a@b.kr"}', "null"}
     again = make(name="다시")
-    import_labelled(
-        again, find_sources(tmp_path / "out.json"), "label-studio", text_column="data.body"
-    )
+    import_files(again, find_sources(tmp_path / "out.json"), BODIES)
     assert labels_of(again) == labels_of(access)
 
 
@@ -82,12 +86,12 @@ def test_of_several_choices_one_is_named(make: Make, tmp_path: Path) -> None:
     both = {"completed_by": 1, "result": [part("sentiment", "긍정"), part("topic", "배송")]}
     other = {"completed_by": 2, "result": [part("topic", "배송")]}
     report = come_in(access, task("하나", both, other))
-    assert "sentiment, topic" in str(report.bad_rows[0]) and labels_of(access) == [{}]
+    assert "sentiment, topic" in str(report.left_out[0]) and labels_of(access) == [{}]
     with pytest.raises(InputError, match=r"'mood'.*found sentiment, topic"):
         come_in(access, task("하나", both, other), choices="mood")
     # The same rows, though they are in: what they say of it is new.
     report = come_in(access, task("하나", both, other), choices="sentiment")
-    assert labels_of(access) == [{"label-studio:1": ("긍정",)}] and not report.bad_rows
+    assert labels_of(access) == [{"label-studio:1": ("긍정",)}] and not report.left_out
 
 
 def test_labels_of_several_choices_go_back_to_theirs(make: Make, tmp_path: Path) -> None:

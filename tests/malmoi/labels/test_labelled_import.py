@@ -15,7 +15,7 @@ from malmoi.labels.annotating import Act, save_acts_of_others
 from malmoi.labels.bulk_labels import save_labels_of_others
 from malmoi.labels.importing import WayOfReading, import_files
 from malmoi.labels.label_book import LabelBook
-from malmoi.labels.label_columns import labels_of_cell
+from malmoi.labels.label_column import labels_of_cell
 from malmoi.labels.people import AccessError
 from malmoi.labels.review import texts_with_votes
 from malmoi.labels.tables import AnnotationRow, PlaceRow, TextRow
@@ -153,7 +153,7 @@ def test_a_label_that_prodigy_had_rejected_is_left_out(make: Make) -> None:
     ]
     source = source_of_upload("a.jsonl", "\n".join(map(json.dumps, rows)).encode())
     done = import_files(access, [source], WayOfReading(label_column="label"))
-    assert (done.texts.new_texts, done.labels, done.bad_row_count) == (2, 1, 1)
+    assert (done.new_texts, done.labels, done.bad_labels.count) == (2, 1, 1)
 
 
 def test_a_column_that_is_not_there_is_an_error(make: Make) -> None:

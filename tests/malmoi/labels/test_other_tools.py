@@ -1,6 +1,8 @@
 """Files of Label Studio and doccano come in with their labels, and go out as those tools read."""
 
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +10,12 @@ import pytest
 
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
-from malmoi.labels.other_tools import export_for, import_labelled
+from malmoi.labels.exporting import export_for
+from malmoi.labels.importing import FileOrigin, WayOfReading, import_files
+from malmoi.labels.people import Person
 from malmoi.labels.review import texts_with_votes
-from malmoi.text.reading.sources import find_sources, source_of_upload
+from malmoi.labels.text_import import ImportReport
+from malmoi.text.reading.sources import Source, find_sources, source_of_upload
 from tests.malmoi.labels.conftest import Make
 
 # As Label Studio exports it: full users, or ids alone.
@@ -86,6 +91,13 @@ EXAMPLES = [
 ]
 
 
+def come_in(
+    access: ProjectAccess, sources: Sequence[Source], origin: FileOrigin, annotator: str = "관리자"
+) -> ImportReport:
+    me = replace(access, person=Person(name=annotator, is_local=True))
+    return import_files(me, sources, WayOfReading(origin=origin))
+
+
 def votes(access: ProjectAccess) -> list[tuple[str, dict[str, tuple[str, ...]], Any]]:
     return [
         (
@@ -100,17 +112,17 @@ def votes(access: ProjectAccess) -> list[tuple[str, dict[str, tuple[str, ...]], 
 def test_label_studio_comes_in_and_goes_round(make: Make, tmp_path: Path) -> None:
     first = make(name="하나")
     sources = [source_of_upload("ls.json", json.dumps(TASKS, ensure_ascii=False).encode())]
-    report = import_labelled(first, sources, "label-studio")
-    assert (report.texts.new_texts, report.labels) == (3, 4)
-    assert report.bad_row_count == 1
-    assert [one.reason.facts["name"] for one in report.bad_rows] == ["화남"]
+    report = come_in(first, sources, "label-studio")
+    assert (report.new_texts, report.labels) == (3, 4)
+    assert report.left_out_count == 1
+    assert [one.reason.facts["name"] for one in report.left_out] == ["화남"]
     expected: list[Any] = [
         ("배송 빨라요 👍🏽", {"a@b.kr": ("긍정",), "label-studio:10": ("부정",)}, ("긍정",)),
         ("모르겠다", {"label-studio:10": ("건너뜀",)}, None),
         ("다른 라벨", {}, None),
     ]
     assert votes(first) == expected
-    assert import_labelled(first, sources, "label-studio").labels == 0
+    assert come_in(first, sources, "label-studio").labels == 0
     path = tmp_path / "out.json"
     assert export_for(first, path, "label-studio") == 3
     tasks = json.loads(path.read_text("utf-8"))
@@ -118,7 +130,7 @@ def test_label_studio_comes_in_and_goes_round(make: Make, tmp_path: Path) -> Non
     choices = tasks[0]["annotations"][0]["result"][0]
     assert choices["type"] == "choices" and choices["value"] == {"choices": ["긍정"]}
     second = make(name="둘")
-    import_labelled(second, find_sources(path), "label-studio")
+    come_in(second, find_sources(path), "label-studio")
     assert [one for one in votes(second)] == expected
 
 
@@ -127,11 +139,11 @@ def test_choices_that_are_no_list_are_named_and_the_text_comes_in(make: Make) ->
         access = make(name=repr(value))
         annotation = {"completed_by": 1, "result": [{"type": "choices", "value": value}]}
         task = {"data": {"text": "글"}, "annotations": [annotation]}
-        report = import_labelled(
+        report = come_in(
             access, [source_of_upload("ls.json", json.dumps([task]).encode())], "label-studio"
         )
         assert votes(access) == [("글", {}, None)], value
-        (bad,) = map(str, report.bad_rows)
+        (bad,) = map(str, report.left_out)
         assert "ls.json" in bad and "value.choices" in bad, value
 
 
@@ -160,7 +172,7 @@ def test_an_unknown_label_keeps_the_others_of_its_row(make: Make) -> None:
             "annotations": [of("가\x00", ["긍정"]), of("a@b.kr", ["부정"])],
         },
     ]
-    report = import_labelled(
+    report = come_in(
         access, [source_of_upload("ls.json", json.dumps(tasks).encode())], "label-studio"
     )
     assert votes(access) == [
@@ -169,18 +181,18 @@ def test_an_unknown_label_keeps_the_others_of_its_row(make: Make) -> None:
         ("셋", {"a@b.kr": ("부정",)}, None),
     ]
     assert report.labels == 4
-    assert report.bad_row_count == len(report.bad_rows) == sum(report.reasons.values()) == 6
-    unknown = [one for one in map(str, report.bad_rows) if "expected a label of" in one]
+    assert report.left_out_count == len(report.left_out) == sum(report.reasons.values()) == 6
+    unknown = [one for one in map(str, report.left_out) if "expected a label of" in one]
     assert len(unknown) == 3 and all(one.startswith("ls.json:") for one in unknown)
 
 
 def test_doccano_comes_in_and_goes_round(make: Make, tmp_path: Path) -> None:
     first = make(name="하나")
     lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in EXAMPLES)
-    report = import_labelled(
+    report = come_in(
         first, [source_of_upload("admin.jsonl", lines.encode())], "doccano", annotator="admin"
     )
-    assert (report.texts.new_texts, report.labels, report.bad_rows) == (2, 2, [])
+    assert (report.new_texts, report.labels, report.left_out) == (2, 2, [])
     expected = [("좋아요", {"admin": ("긍정",)}, None), ("아직", {}, None)]
     assert votes(first) == expected
     path = tmp_path / "out.jsonl"
@@ -192,7 +204,7 @@ def test_doccano_comes_in_and_goes_round(make: Make, tmp_path: Path) -> None:
         ("아직", [], 3),
     ]
     second = make(name="둘")
-    import_labelled(second, find_sources(path), "doccano", annotator="admin")
+    come_in(second, find_sources(path), "doccano", annotator="admin")
     assert votes(second) == expected
     # Nor does a comment get the name in front again with each way round.
     export_for(second, tmp_path / "again.jsonl", "doccano")
@@ -209,16 +221,14 @@ def test_exports_of_older_versions_come_in_or_say_why_not(make: Make) -> None:
         ("b.json", [task], "label-studio"),
     ):
         source = source_of_upload(name, json.dumps(rows).encode())
-        assert import_labelled(access, [source], tool, annotator="지은").labels == 1  # type: ignore[arg-type]
+        assert come_in(access, [source], tool, annotator="지은").labels == 1  # type: ignore[arg-type]
     assert [labels for _, labels, _ in votes(access)] == [
         {"지은": ("긍정",)},
         {"label-studio:1": ("부정",)},
     ]
     numbers = {"text": "셋", "annotations": [{"label": 1, "user": 1}]}
     with pytest.raises(InputError, match="'label' or 'labels'"):
-        import_labelled(
-            access, [source_of_upload("c.jsonl", json.dumps(numbers).encode())], "doccano"
-        )
+        come_in(access, [source_of_upload("c.jsonl", json.dumps(numbers).encode())], "doccano")
 
 
 def test_an_empty_project_goes_out_as_an_empty_file(make: Make, tmp_path: Path) -> None:

@@ -10,13 +10,12 @@ from malmoi.errors import InputError
 from malmoi.labels.agreement import agreement
 from malmoi.labels.annotating import Act, own_work, save_acts, save_acts_of_others, take_back
 from malmoi.labels.bulk_labels import save_labels_of_others
-from malmoi.labels.exporting import export_table
+from malmoi.labels.exporting import export_for, export_table
 from malmoi.labels.found_texts import add_texts
 from malmoi.labels.learning_texts import labelled_texts, texts_to_choose_from
 from malmoi.labels.leasing import lease_texts, return_leases
 from malmoi.labels.model_comparison import model_comparison, texts_behind
 from malmoi.labels.near_duplicates import group_alike
-from malmoi.labels.other_tools import export_for
 from malmoi.labels.people import AccessError, Person, Role
 from malmoi.labels.project import (
     NewProject,

@@ -56,7 +56,7 @@ def test_files_of_several_kinds_keep_their_columns_and_places(make: Make, tmp_pa
     )
     (tmp_path / "다.txt.gz").write_bytes(gzip.compress("한 줄\n\n두 줄\n".encode()))
     report = import_texts(access, find_sources(tmp_path))
-    assert (report.rows, report.new_texts, report.duplicates, report.bad_row_count) == (5, 5, 0, 0)
+    assert (report.rows, report.new_texts, report.duplicates, report.left_out_count) == (5, 5, 0, 0)
     found = [(row["text"], row["source"], row["place"]) for row in rows_of(access)]
     assert found == [
         ("배송이 빨라요", "가.csv", "2"),
@@ -96,9 +96,9 @@ def test_a_text_of_which_nothing_is_left_is_an_empty_one(make: Make) -> None:
     source = source_of_upload("a.jsonl", lines.encode())
     report = import_texts(access, [source])
     assert [row["text"] for row in rows_of(access)] == ["하나", "👍", "ㅋ"]
-    assert report.bad_row_count == 6
-    assert str(report.bad_rows[0]).startswith("a.jsonl:2: expected a text") and (
-        "\\u200b" in str(report.bad_rows[0])
+    assert report.bad_rows.count == 6
+    assert str(report.bad_rows.first[0]).startswith("a.jsonl:2: expected a text") and (
+        "\\u200b" in str(report.bad_rows.first[0])
     )
 
 
@@ -113,9 +113,11 @@ def test_bad_rows_and_files_are_named_and_all_else_is_imported(make: Make) -> No
             source_of_upload("c.txt", "넷".encode()),
         ],
     )
-    assert report.new_texts == 2 and report.bad_row_count == 4
+    assert report.new_texts == 2 and report.bad_rows.count == 4
     places = ["a.jsonl:2", "a.jsonl:3", "a.jsonl:4", "a.jsonl:5"]
-    assert [any(place in str(one) for one in report.bad_rows) for place in places] == [True] * 4
+    assert [any(place in str(one) for one in report.bad_rows.first) for place in places] == [
+        True
+    ] * 4
     assert len(report.bad_files) == 1 and str(report.bad_files[0]).startswith(
         "b.csv: the file is empty"
     )

@@ -1,0 +1,72 @@
+"""What an example of doccano says of its text, and a text as an example that doccano takes.
+
+Text classification as backend/data_export/pipeline/factories.py and dataset.py of doccano/doccano
+write it: one object a line with id, text, the list label, the list Comments, and the other columns
+beside them.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from malmoi.errors import InputError
+from malmoi.labels.final_label_rule import final_label
+from malmoi.labels.label_reader import ImportedAct, without_labels
+from malmoi.labels.project import TaskKind
+from malmoi.labels.review import ReviewedText
+from malmoi.text.reading.options import ReadOptions
+
+# In exports of today, and before doccano 1.0.
+_LABEL_KEYS = ("label", "labels")
+_OWN_KEYS = {"id", "label", "Comments"}
+
+
+@dataclass(kw_only=True)
+class DoccanoReader:
+    """Reads examples. doccano does not say who labelled: all is of one annotator.
+
+    Attributes:
+        annotator: who labelled; doccano exports a file for each user unless they share one.
+    """
+
+    options: ReadOptions
+    annotator: str
+    name: str = "doccano"
+    has_labels: bool = False
+
+    def read(
+        self, cells: Mapping[str, Any], kind: TaskKind, names: Collection[str]
+    ) -> Iterator[ImportedAct | InputError]:
+        """See `LabelReader`. An empty list also stands for a text that nobody has labelled."""
+        found = [cells[key] for key in _LABEL_KEYS if key in cells]
+        self.has_labels = self.has_labels or bool(found)
+        labels = found[0] if found else None
+        if isinstance(labels, str):
+            labels = [labels]
+        if labels is not None and not isinstance(labels, list):
+            yield InputError("expected label as a list of names, found {labels!r}", labels=labels)
+        elif labels:
+            yield ImportedAct(key="0", annotator=self.annotator, labels=list(map(str, labels)))
+        comments = cells.get("Comments")
+        if isinstance(comments, list) and comments:
+            # `as_example` puts the name in front, which must not grow with each way round.
+            note = "\n".join(str(one).removeprefix(f"{self.annotator}: ") for one in comments)
+            yield ImportedAct(key="1", annotator=self.annotator, kind="note", note=note)
+
+    def require_labels(self) -> None:
+        """See `LabelReader`."""
+        if not self.has_labels:
+            raise without_labels(self.name, _LABEL_KEYS)
+
+
+def as_example(text: ReviewedText, cells: Mapping[str, Any]) -> dict[str, Any]:
+    """A text with its decided label.
+
+    Args:
+        text: with what people said.
+        cells: the columns that it came with, those of doccano itself among them.
+    """
+    own = {name: cell for name, cell in cells.items() if name not in _OWN_KEYS}
+    final = final_label(text)
+    labels = [] if final is None else list(final.labels)
+    return own | {"id": text.text_id, "text": text.text, "label": labels, "Comments": text.notes}
