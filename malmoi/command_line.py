@@ -11,14 +11,17 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar, get_type_hints
 
-from malmoi.errors import InputError
+from malmoi.errors import ERROR_VARIABLE, InputError, UnexpectedError
+from malmoi.messages import Phrase
 
 Settings = TypeVar("Settings")
 _PLACE_ERRORS = (PermissionError, NotADirectoryError, IsADirectoryError, FileExistsError)
+_RESOURCE_ERRORS = (MemoryError, ImportError, RuntimeError, OSError)
 _PLACE_NUMBERS = (errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP)
 # Seconds in which a further SIGTERM is taken for the same one.
 _PATIENCE = 10.0
@@ -135,7 +138,7 @@ def _answered(run: Callable[[], None]) -> int:
             run()
             sys.stdout.flush()
     except InputError as error:
-        return _fail(str(error))
+        return _fail(error)
     except BrokenPipeError:
         if not _stdout_is_gone():
             raise
@@ -146,10 +149,12 @@ def _answered(run: Callable[[], None]) -> int:
         number = stop.number if isinstance(stop, Stopped) else signal.SIGINT
         print("stopped", file=sys.stderr)
         return 128 + number
-    except (MemoryError, ImportError, RuntimeError, OSError) as error:
-        if line := _resource_line(error):
-            return _fail(line)
-        raise
+    except Exception as error:
+        known = _resource_error(error) if isinstance(error, _RESOURCE_ERRORS) else None
+        if known is None:
+            _tell_starter(UnexpectedError(error))
+            raise
+        return _fail(known)
     return 0
 
 
@@ -168,10 +173,10 @@ def _stdout_is_gone() -> bool:
     return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
 
 
-def _resource_line(error: Exception) -> str:
-    """What to say where disk, memory, a path or a package is what is wrong; else nothing."""
+def _resource_error(error: Exception) -> InputError | None:
+    """What to say where disk, memory, a path or a package is what is wrong; else None."""
     if isinstance(error, ModuleNotFoundError):
-        return _missing_package_line(error)
+        return _missing_package_error(error)
     number = error.errno if isinstance(error, OSError) else None
     words = " ".join(str(error).split())
     if (
@@ -179,28 +184,33 @@ def _resource_line(error: Exception) -> str:
         or number == errno.ENOMEM
         or any(sign in words.lower() for sign in _MEMORY_WORDS)
     ):
-        detail = f" ({words[:200]})" if words else ""
-        return (
-            f"not enough memory{detail}; close other programs, raise the limit (ulimit -v) or give "
-            "less at a time"
+        return InputError(
+            "not enough memory{detail}; close other programs, raise the limit (ulimit -v) or give "
+            "less at a time",
+            detail=f" ({words[:200]})" if words else "",
         )
     if isinstance(error, OSError):
         if is_full_disk(error):
-            return full_disk_line(error, "run the command again")
+            return full_disk_error(error, Phrase("run the command again"))
         if isinstance(error, _PLACE_ERRORS) or number in _PLACE_NUMBERS:
-            return f"cannot use {error.filename}: {error.strerror}; check the path"
-    return ""
+            return InputError(
+                "cannot use {file}: {reason}; check the path",
+                file=error.filename,
+                reason=error.strerror,
+            )
+    return None
 
 
-def _missing_package_line(error: ModuleNotFoundError) -> str:
-    """What to install, where a package of an extra is not; empty for a module of our own."""
+def _missing_package_error(error: ModuleNotFoundError) -> InputError | None:
+    """What to install, where a package of an extra is not; None for a module of our own."""
     package = (error.name or "").split(".")[0]
     if package in ("", "malmoi") or package in sys.modules:
-        return ""
-    extra = _EXTRAS.get(package, "train")
-    return (
-        f"this command needs {package}, which is not installed; pip install 'malmoi[{extra}]' "
-        "(in a clone: make)"
+        return None
+    return InputError(
+        "this command needs {package}, which is not installed; pip install 'malmoi[{extra}]' (in a "
+        "clone: make)",
+        package=package,
+        extra=_EXTRAS.get(package, "train"),
     )
 
 
@@ -244,10 +254,10 @@ def is_full_disk(error: OSError) -> bool:
     return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
-def full_disk_line(error: OSError, then: str) -> str:
+def full_disk_error(error: OSError, then: str) -> InputError:
     """The one line about a full disk; `then`: what to do once there is space."""
-    place = f" while writing {error.filename}" if error.filename else ""
-    return f"the disk is full{place}; free some space and {then}"
+    place = Phrase(" while writing {file}", file=error.filename) if error.filename else ""
+    return InputError("the disk is full{at}; free some space and {then}", at=place, then=then)
 
 
 def run_one_of(
@@ -293,11 +303,24 @@ def run_one_of(
     return _answered(run)
 
 
-def _fail(message: str) -> int:
+def _fail(error: InputError | str) -> int:
     if sys.stdout is not None:
         sys.stdout.flush()
-    print(f"error: {' '.join(message.split())}", file=sys.stderr)
+    print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+    if isinstance(error, InputError):
+        _tell_starter(error)
     return 2
+
+
+def _tell_starter(error: InputError) -> None:
+    """Write the error for the process that started this one and says it in another language."""
+    if file := os.environ.get(ERROR_VARIABLE):
+        import json
+
+        from malmoi.files import write_at_once
+
+        with suppress(OSError):  # the disk is full
+            write_at_once(Path(file), json.dumps(error.as_json(), ensure_ascii=False))
 
 
 def is_terminal() -> bool:

@@ -8,6 +8,9 @@ from typing import Any, Self
 
 from malmoi.messages import Flag, Phrase
 
+# Names a file that gets the error of a command as JSON, for who started the command.
+ERROR_VARIABLE = "MALMOI_ERROR"
+
 
 class InputError(ValueError):
     """Something the user gave cannot be used.
@@ -48,13 +51,12 @@ class InputError(ValueError):
 
     def as_json(self) -> dict[str, Any]:
         """What `of_json` makes the same error of, in another process."""
-        facts = {name: _plain(fact) for name, fact in self.reason.facts.items()}
-        return {"sentence": self.reason.sentence, "place": self.place, "facts": facts}
+        return {**self.reason.as_json(), "place": self.place}
 
     @staticmethod
     def of_json(told: Mapping[str, Any]) -> InputError:
         """The error that was written by `as_json`."""
-        return InputError(told["sentence"], place=told["place"], **told["facts"])
+        return InputError(Phrase.of_json(told), place=told["place"])
 
     def in_language(self, language: str) -> str:
         """The line in another language; see `Phrase.in_language`."""
@@ -62,11 +64,14 @@ class InputError(ValueError):
         return f"{self.place}: {reason}" if self.place else reason
 
 
-def _plain(fact: object) -> Any:
-    if isinstance(fact, list | tuple):
-        return list(map(_plain, fact))
-    return fact if isinstance(fact, int | float) else str(fact)
-
-
 class UnfinishedError(InputError):
     """Long work ended before its output could appear; what it finished stays, to go on from."""
+
+
+class UnexpectedError(InputError):
+    """A defect of ours, and nothing that the user could do better."""
+
+    def __init__(self, error: object) -> None:
+        """Of an exception that nobody has expected; its traceback is for the log."""
+        kind = type(error).__name__
+        super().__init__(Phrase("unexpected {kind}; the log says more", kind=kind))

@@ -27,6 +27,10 @@ ERRORS = {
     "UnexpectedError",
     "UnfinishedError",
 }
+# Modules of training whose errors are about what the app never gives it: flags, baselines, arrays.
+SAID_TO_COMMANDS = {
+    f"malmoi.finetune.{part}" for part in ("baselines", "evaluation", "run_config", "settings")
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,10 +64,14 @@ def sentences() -> Iterator[Sentence]:
 
 
 def modules_of_the_app() -> list[Path]:
-    """Those of the app, and all that any of them imports, at once or later."""
-    known = {name_of(path): path for path in PRODUCT}
+    """Those of the app and of the training that it starts, and all that any of them imports."""
+    known = {
+        name_of(path): path
+        for path in PRODUCT
+        if not name_of(path).startswith(tuple(SAID_TO_COMMANDS))
+    }
     found: set[str] = set()
-    todo = {name for name in known if name.startswith("malmoi.app")}
+    todo = {name for name in known if name.startswith("malmoi.app")} | {"malmoi.finetune.kfold"}
     while todo:
         name = todo.pop()
         found.add(name)

@@ -1,8 +1,10 @@
 """Every sentence of the code has its Korean one, with the same facts; no other is kept."""
 
 import ast
+import json
 from string import Formatter
 
+from malmoi.errors import InputError
 from malmoi.messages import Phrase
 from tests.messages import CALLS, ERRORS, catalogue, sentences
 from tests.test_house import PRODUCT, name_of
@@ -65,3 +67,12 @@ def test_an_english_count_of_one_is_no_plural() -> None:
 def test_a_sentence_that_no_catalogue_has_stays_as_it_is() -> None:
     assert Phrase("no such sentence {that}", that=1).in_language("ko") == "no such sentence 1"
     assert Phrase("Computing…").in_language("ko") == "계산하는 중입니다…"
+
+
+def test_an_error_of_another_process_is_said_as_it_was_there() -> None:
+    inner = InputError("the file is empty; expected text in it", place="a.txt")
+    listed = Phrase("{texts:new text}", texts=2_000)
+    error = InputError("{error}, {more}, {share:.1%}", error=inner, more=[listed], share=0.5)
+    again = InputError.of_json(json.loads(json.dumps(error.at("b.csv").as_json())))
+    for language in ("en", "ko"):
+        assert again.in_language(language) == error.at("b.csv").in_language(language)

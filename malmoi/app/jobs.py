@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
-from malmoi.errors import InputError
+from malmoi.errors import ERROR_VARIABLE, InputError, UnexpectedError
 from malmoi.files import write_at_once
 from malmoi.labels.connection import from_any_folder
 from malmoi.model_folders import read_json
@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 # Names the work: what kind, of which project, and whose or of which database.
 Key = tuple[str, int, str]
 
-_LOG, _PROGRESS, _CANCELLED = "log.txt", "progress.json", "cancelled"
+_LOG, _PROGRESS, _ERROR, _CANCELLED = "log.txt", "progress.json", "error.json", "cancelled"
 # The end of a log that is read: enough for a line of an error.
 _TAIL_BYTES = 20_000
 # Those that this process started: who is not asked about stays a zombie when it ends.
@@ -46,10 +46,6 @@ _STARTED: list[subprocess.Popen[bytes]] = []
 
 class StoppedError(Exception):
     """Somebody has asked for the work to end."""
-
-
-class UnexpectedError(InputError):
-    """A defect of ours, and nothing that the visitor could do better."""
 
 
 @dataclass(kw_only=True)
@@ -197,9 +193,7 @@ class Jobs:
                 job.error = error
             except Exception as error:
                 logger.exception("unexpected error")
-                job.error = UnexpectedError(
-                    "unexpected {kind}; the log says more", kind=type(error).__name__
-                )
+                job.error = UnexpectedError(error)
             with self._lock:
                 if not job.again:
                     _record_of(job.key).unlink(missing_ok=True)
@@ -279,6 +273,11 @@ class ProcessJob:
         found = read_json(self.folder / _PROGRESS)
         return ProcessProgress(**found) if found else None
 
+    def error(self) -> InputError | None:
+        """Why it failed; None of one that did not, or that was killed."""
+        found = read_json(self.folder / _ERROR)
+        return InputError.of_json(found) if found else None
+
     def cancel(self) -> None:
         """Ask it to end; a second time it is ended at once."""
         if not self.is_running():
@@ -292,9 +291,13 @@ class ProcessJob:
 def start_process(name: str, command: Sequence[str], environment: Mapping[str, str]) -> ProcessJob:
     """Start a process in a session of its own, whose folder is `runs/jobs/NAME`."""
     folder = runs("jobs").absolute() / name
-    for left in (_CANCELLED, _PROGRESS):
+    for left in (_CANCELLED, _PROGRESS, _ERROR):
         (folder / left).unlink(missing_ok=True)
-    more = {PROGRESS_VARIABLE: str(folder / _PROGRESS), "PYTHONUNBUFFERED": "1"}
+    more = {
+        PROGRESS_VARIABLE: str(folder / _PROGRESS),
+        ERROR_VARIABLE: str(folder / _ERROR),
+        "PYTHONUNBUFFERED": "1",
+    }
     with (folder / _LOG).open("wb") as log:
         process = subprocess.Popen(
             command,

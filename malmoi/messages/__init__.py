@@ -50,6 +50,17 @@ class Phrase(str):
         facts = {name: _said(fact, language) for name, fact in self.facts.items()}
         return _fill(_catalogue(language).get(self.sentence, self.sentence), facts)
 
+    def as_json(self) -> dict[str, Any]:
+        """What `of_json` makes the same phrase of, in another process."""
+        facts = {name: _plain(fact) for name, fact in self.facts.items()}
+        return {"sentence": self.sentence, "facts": facts}
+
+    @classmethod
+    def of_json(cls, told: Mapping[str, Any]) -> Phrase:
+        """The phrase that was written by `as_json`; of an error, its reason."""
+        facts = {name: _of_plain(fact) for name, fact in told["facts"].items()}
+        return cls(told["sentence"], **facts)
+
     def spelled(self, spell: Callable[[Flag], str]) -> Phrase:
         """The same for a command that has other words for its flags, also those in its parts."""
         facts = {name: _spelled(fact, spell) for name, fact in self.facts.items()}
@@ -94,6 +105,23 @@ def _spelled(fact: Any, spell: Callable[[Flag], str]) -> Any:
     if isinstance(fact, Flag):
         return spell(fact)
     return fact.spelled(spell) if hasattr(fact, "spelled") else fact
+
+
+def _plain(fact: Any) -> Any:
+    if isinstance(fact, list | tuple):
+        return list(map(_plain, fact))
+    if hasattr(fact, "as_json"):
+        return fact.as_json()
+    return fact if isinstance(fact, int | float) else str(fact)
+
+
+def _of_plain(fact: Any) -> Any:
+    if isinstance(fact, list):
+        return list(map(_of_plain, fact))
+    if not isinstance(fact, dict):
+        return fact
+    said, where = Phrase.of_json(fact), fact.get("place")
+    return Phrase("{where}: {said}", where=where, said=said) if where else said
 
 
 class _Formatter(Formatter):

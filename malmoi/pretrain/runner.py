@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from transformers import PreTrainedTokenizerFast
 
-from malmoi.command_line import Stopped, full_disk_line, is_full_disk
+from malmoi.command_line import Stopped, full_disk_error, is_full_disk
 from malmoi.devices import attention_for, keep_freed_memory, matrix_dtype, prefers_bf16
 from malmoi.errors import InputError
 from malmoi.files import full_disk_as_oserror
@@ -100,7 +100,7 @@ def _run_in_processes(config: RunConfig) -> None:
         # Run again without --resume, the command would begin another run.
         if prepared is None or not is_full_disk(error):
             raise
-        raise InputError(full_disk_line(error, "go on with --resume")) from error
+        raise full_disk_error(error, "go on with --resume") from error
     finally:
         leave_processes()
 

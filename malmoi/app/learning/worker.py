@@ -20,7 +20,7 @@ from contextlib import suppress
 from typing import Any, TextIO
 
 from malmoi.command_line import spare_the_collector
-from malmoi.errors import InputError
+from malmoi.errors import InputError, UnexpectedError
 
 # Half a gigabyte of a process that nobody has needed for so long is given back.
 _IDLE_SECONDS = 900.0
@@ -63,8 +63,7 @@ def _reply(
         reply = {"error": error.as_json()}
     except Exception as error:
         sys.excepthook(*sys.exc_info())
-        unexpected = InputError("{kind}: {error}", kind=type(error).__name__, error=error)
-        reply = {"error": unexpected.as_json()}
+        reply = {"error": UnexpectedError(error).as_json()}
     replies.write(f"{json.dumps(reply, ensure_ascii=False)}\n")
     replies.flush()
 

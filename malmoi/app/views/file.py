@@ -13,13 +13,13 @@ from malmoi.app.batch import BatchResult, classify_table, default_text_column
 from malmoi.app.explanation import explain
 from malmoi.app.found_models import short_name
 from malmoi.app.job_bar import draw_job
-from malmoi.app.jobs import Job, Key, UnexpectedError, jobs
+from malmoi.app.jobs import Job, Key, jobs
 from malmoi.app.language import say
 from malmoi.app.left_out import draw_left_out, explain_file, offer_left_out
 from malmoi.app.model_choice import ChosenModel, choose_model, labels_of_project
 from malmoi.app.result_table import show_result
 from malmoi.app.visit import LOCAL_NAME, Visit
-from malmoi.errors import InputError
+from malmoi.errors import InputError, UnexpectedError
 from malmoi.labels.text_import import BAD_ROWS_KEPT
 from malmoi.text.reading.bad_rows import BadRows
 from malmoi.text.reading.columns import has_text_column

@@ -125,10 +125,16 @@ def _show_ended(open_project: OpenProject, job: TrainingJob) -> None:
     if status == "done":
         _offer(job)
     else:
-        lines = job.said()
-        if status == "failed":
-            st.error(say("The last training failed. Its last line:"))
-            st.code(for_visitors(lines[-1]) if lines else "—", language=None, wrap_lines=True)
+        if status == "failed" and (error := job.error()) is not None:
+            st.error(say("The last training failed."))
+            st.code(for_visitors(error), language=None, wrap_lines=True)
+        elif status == "failed":
+            st.error(
+                say(
+                    "The last training was cut off. The machine may have been restarted, or its "
+                    "memory short."
+                )
+            )
         else:
             st.warning(say("The last training was cancelled."), icon=":material/stop_circle:")
         if st.button(

@@ -124,9 +124,11 @@ def test_a_failed_training_says_why_and_can_be_started_again(after_failure: Trai
     assert job.status() == "failed"
     assert "each label needs at least 5" in job.said()[-1]
     assert "Traceback" not in "\n".join(job.said())
+    error = job.error()
+    assert error is not None and "라벨마다 5건은 있어야 합니다" in error.in_language("ko")
     again = start_again(access, job)
     assert (again.name, again.command) == (job.name, job.command)
-    assert ended(again).status() == "failed"
+    assert ended(again).status() == "failed" and again.error() is not None
     assert len(training_jobs(access)) == 1
 
 
