@@ -24,6 +24,7 @@ ERRORS = {
     "InputError",
     "LostWorkerError",
     "OutdatedOrderError",
+    "UndecodedError",
     "UnexpectedError",
     "UnfinishedError",
 }

@@ -57,12 +57,13 @@ _cut_marks = re.compile(f"[{_MARKS_AND_LETTERS}]{{{MOST_MARKS + 1},}}").sub
 
 
 # One look for both, as neither is in most texts.
-_odd = re.compile(f"[{_INVISIBLE}{_CONTROL}\u200d{_TAG}{_MARKS_AND_LETTERS}]").search
+_JAMO = "\u1100-\u11ff"
+_odd = re.compile(f"[{_INVISIBLE}{_CONTROL}\u200d{_TAG}{_MARKS_AND_LETTERS}{_JAMO}]").search
 
 
 def visible_in_nfc(text: str) -> str:
     """`text` in NFC, of a run of more than 30 combining marks the first 30, and without characters
-    that show nothing; control characters become spaces."""
+    that show nothing; control characters become spaces, jamo that compose no syllable letters."""
     if not _odd(text):
         return unicodedata.normalize("NFC", text)
     text = _part_at_control(" ", text)
@@ -70,7 +71,25 @@ def visible_in_nfc(text: str) -> str:
     text = _drop_tags(r"\1", text)
     text = _drop_joiners("", text)
     # After the invisible ones, for a filler between two jamo keeps them from composing.
-    return to_nfc(text)
+    return _spell_jamo(_letters, to_nfc(text))
+
+
+# Jamo that are left in NFC: alone, as phones type ㅋㅋ, or in a syllable of old Hangul (ᄒᆞᆫ).
+_spell_jamo = re.compile("([\u1100-\u115e]+[\u1161-\u11a7]+[\u11a8-\u11ff]*)|[\u1100-\u11ff]").sub
+
+
+def _letters(jamo: re.Match[str]) -> str:
+    """The letter of the keyboard for a jamo; a syllable of old Hangul, and what has none, stay."""
+    return jamo[0] if jamo[1] else _letter(jamo[0])
+
+
+@lru_cache(maxsize=256)
+def _letter(jamo: str) -> str:
+    name = unicodedata.name(jamo, "").rpartition("SEONG ")[2]
+    try:
+        return unicodedata.lookup(f"HANGUL LETTER {name}")
+    except KeyError:
+        return jamo
 
 
 def to_nfc(text: str) -> str:

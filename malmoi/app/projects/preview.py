@@ -21,6 +21,7 @@ from malmoi.text.reading.columns import (
     header_below,
     plain_name,
 )
+from malmoi.text.reading.nested import texts_in_lists
 from malmoi.text.reading.notes import ReadingNotes, SourceNotes
 from malmoi.text.reading.options import ReadOptions
 from malmoi.text.reading.records import iter_whole_rows
@@ -102,7 +103,15 @@ def look_at(source: Source, *, no_header: bool = False) -> FilePreview:
         if not table.columns:
             raise bad.first[0]
         if table.objects is not None:
-            return _preview(table.columns, table.sample, notes, source)
+            seen = _preview(table.columns, table.sample, notes, source)
+            rows = (dict(zip(table.columns, row, strict=True)) for row in table.sample)
+            if seen.origin != "table" or not (paths := texts_in_lists(rows)):
+                return seen
+            if ColumnRequest().fits(table.columns, table.sample):
+                return seen
+            columns = [*table.columns, *paths]
+            sample = [[*row, *paths.values()] for row in table.sample]
+            return replace(_preview(columns, sample, notes, source), text=len(table.columns))
         seen = _preview(distinct_names(table.columns), table.sample, notes, source)
         below = None
         if not no_header and not has_text_column(table.columns, None):

@@ -25,7 +25,7 @@ from malmoi.text.cleaning.mojibake import is_mojibake, repair_mojibake
 from malmoi.text.cleaning.personal_data import KINDS, Kind, mask_personal_data, without_masks
 
 # Raise it whenever the same input would come out differently: run reports carry it.
-CLEANER_VERSION = "v2"
+CLEANER_VERSION = "v3"
 
 Reason = Literal[
     "empty",

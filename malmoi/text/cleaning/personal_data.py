@@ -53,10 +53,13 @@ _START = r"(?<![0-9])(?<![0-9][\-.,])"
 _END = r"(?!-?[0-9])"
 _JOINTS = ("-", ".", ",")  # of _START
 
+_LOCAL = r"(?<![A-Za-z0-9_%+\-])(?<![A-Za-z0-9]\.)[A-Za-z0-9_][A-Za-z0-9._%+\-]{0,63}"
+_DOMAIN = r"(?:[A-Za-z0-9\-]{1,63}\.){1,5}"
+# Behind a gap, @seoul.cafe mentions somebody unless it ends as addresses do.
+_ENDINGS = r"(?:com|net|org|edu|gov|info|biz|kr|jp|cn|us|uk|de|fr)(?![A-Za-z])"
 _emails = re.compile(
-    r"(?<![A-Za-z0-9._%+\-])[A-Za-z0-9._%+\-]{1,64} ?(?:@|골뱅이) ?"
-    r"(?:[A-Za-z0-9\-]{1,63}\.){1,5}[A-Za-z]{2,10}"
-    r"|(?<![A-Za-z0-9._%+\-])[A-Za-z0-9._%+\-]{1,64}@[가-힣]{1,20}\.(?:한국|kr|com)"
+    rf"{_LOCAL}(?:@{_DOMAIN}[A-Za-z]{{2,10}}| ?(?:@|골뱅이) ?{_DOMAIN}{_ENDINGS})"
+    rf"|{_LOCAL}@[가-힣]{{1,20}}\.(?:한국|kr|com)"
 ).finditer
 
 _BIRTHDAY = r"[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])"
@@ -164,6 +167,7 @@ _plates = re.compile(
 # Syllables that also count something (20조 3000, 25도 1000, 30주): apart from the digits they need
 # a word of traffic close by.
 _COUNTERS = frozenset("조주도구호부가보자배")
+_court = re.compile("판례|판결|판시|선고|사건|대법|법원|헌재|헌법|상고|항소").search
 _traffic = re.compile("차|택시|버스|운전|뺑소니|블랙박스|번호판").search
 _NEAR = 20  # characters (assumption)
 
@@ -174,9 +178,23 @@ def _check_luhn(digits: list[int]) -> bool:
     return (sum(digits[::2]) + doubled) % 10 == 0
 
 
+# Words that stand before a number without a gap; other Latin letters make it a code.
+_words_before = re.compile(r"(?<![A-Za-z])(?i:tel|t|h\.?p|p|m|mobile|phone|fax|f|c)$").search
+_is_latin = re.compile("[A-Za-z]").match
+
+
+def _is_whole(shadow: str, match: re.Match[str]) -> bool:
+    """Whether no Latin letter right before or behind makes it a part of a code."""
+    start, end = match.span()
+    if _is_latin(shadow, end):
+        return False
+    is_behind_letter = start > 0 and _is_latin(shadow, start - 1) is not None
+    return not is_behind_letter or _words_before(shadow, max(0, start - 10), start) is not None
+
+
 def _is_card(shadow: str, match: re.Match[str]) -> bool:
     digits = [int(c) for c in match[0] if c.isdigit()]
-    return _check_luhn(digits) and not _is_of_goods(shadow, match)
+    return _check_luhn(digits) and _is_whole(shadow, match) and not _is_of_goods(shadow, match)
 
 
 def _is_of_goods(shadow: str, match: re.Match[str]) -> bool:
@@ -190,7 +208,7 @@ def _is_of_goods(shadow: str, match: re.Match[str]) -> bool:
 
 def _is_resident(shadow: str, match: re.Match[str]) -> bool:
     before = shadow[max(0, match.start() - 20) : match.start()]
-    if _company_words(before):
+    if _company_words(before) or not _is_whole(shadow, match):
         return False
     words = _resident_words(before) is not None
     if not words and _company_numbers(match["birthday"]) and match["rest"][0] in "12":
@@ -232,6 +250,8 @@ def _is_account(shadow: str, match: re.Match[str]) -> bool:
     number, (start, end) = match[0], match.span()
     if sum(c.isdigit() for c in number) not in _ACCOUNT_DIGITS or _date(number):
         return False
+    if not _is_whole(shadow, match):
+        return False
     if _amount(shadow, start) or _address(number) or _is_of_goods(shadow, match):
         return False
     if _before_account(shadow[max(0, start - _LONGEST_CONTEXT) : start]):
@@ -243,6 +263,8 @@ def _is_account(shadow: str, match: re.Match[str]) -> bool:
 
 def _is_plate(shadow: str, match: re.Match[str]) -> bool:
     use, (start, end) = match["use"], match.span()
+    if not match["region"] and _court(shadow, max(0, start - _NEAR), end + _NEAR):
+        return False
     if len(use) == 1 or match["region"] or use.strip() not in _COUNTERS:
         return True
     return _traffic(shadow, max(0, start - _NEAR), end + _NEAR) is not None
@@ -273,7 +295,7 @@ def _numbers_in(
     shadow: str,
     regions: list[tuple[int, int]],
     pattern: Callable[[str, int, int], Iterator[re.Match[str]]],
-    accepts: Callable[[str, re.Match[str]], bool] = lambda shadow, match: True,
+    accepts: Callable[[str, re.Match[str]], bool],
 ) -> Iterator[tuple[int, int]]:
     """Spans of a shape that are accepted, looked for in these regions only."""
     last = 0
@@ -300,7 +322,7 @@ def _spans(shadow: str, regions: list[tuple[int, int]], kind: Kind) -> Iterator[
             halves = _resident_halves(_blank(shadow, whole)) if regions else ()
             yield from sorted([*whole, *halves])
         case "phone":
-            phones = list(_numbers_in(shadow, regions, _phones))
+            phones = list(_numbers_in(shadow, regions, _phones, _is_whole))
             spelled = _spelled_phones(_blank(shadow, phones)) if _spelled_start(shadow) else ()
             yield from sorted(phones + [m.span() for m in spelled if _is_spelled(m)])
         case "card":

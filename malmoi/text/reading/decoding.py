@@ -6,6 +6,7 @@ import re
 from typing import BinaryIO
 
 from malmoi.errors import InputError
+from malmoi.messages import Flag
 from malmoi.text.reading.sources import Source
 
 CHUNK_BYTES = 1 << 20
@@ -20,6 +21,9 @@ HEAD_BYTES = 8000
 CERTAIN_HANGUL = 3
 _HANGUL = re.compile("[가-힣]")
 
+# What stands for a byte that does not decode.
+UNDECODED = re.compile("[\udc80-\udcff]")
+
 _NAMES = {"utf-8": "UTF-8", "utf-8-sig": "UTF-8", "utf-16": "UTF-16", "cp949": "CP949"}
 
 
@@ -28,21 +32,39 @@ def shown_encoding(encoding: str) -> str:
     return _NAMES.get(encoding, encoding)
 
 
+class UndecodedError(InputError):
+    """Some bytes decode in no encoding that we know; the fewest do not in `encoding`."""
+
+    encoding = ""
+
+
 class TextFile:
     """A file that is text, read as often as somebody asks for its lines.
 
     Args:
         stream: its bytes; stays open.
         source: what messages name.
+        skip_undecoded: take a file with bytes that decode in no encoding, too; `UNDECODED` stands
+            for each of them.
+
+    Attributes:
+        encoding: as `find_encoding` gives it.
+        undecoded: what is wrong with it, where some bytes do not decode.
 
     Raises:
         InputError: as `find_encoding`.
     """
 
-    def __init__(self, stream: BinaryIO, source: Source) -> None:
+    def __init__(self, stream: BinaryIO, source: Source, *, skip_undecoded: bool = False) -> None:
         self._stream = stream
-        self.encoding = find_encoding(stream, source)
         self._text: io.TextIOWrapper | None = None
+        self.undecoded: InputError | None = None
+        try:
+            self.encoding = find_encoding(stream, source)
+        except UndecodedError as error:
+            if not skip_undecoded or error.encoding == "utf-16":
+                raise
+            self.encoding, self.undecoded = error.encoding, error
 
     def lines(self, *, keep_newlines: bool = False) -> io.TextIOWrapper:
         r"""Its lines from the first one on; those that were given before end.
@@ -55,7 +77,10 @@ class TextFile:
         self.close()
         self._stream.seek(0)
         newline = "" if keep_newlines else None
-        self._text = io.TextIOWrapper(self._stream, encoding=self.encoding, newline=newline)
+        errors = "strict" if self.undecoded is None else "surrogateescape"
+        self._text = io.TextIOWrapper(
+            self._stream, encoding=self.encoding, errors=errors, newline=newline
+        )
         return self._text
 
     def close(self) -> None:
@@ -100,12 +125,15 @@ def find_encoding(stream: BinaryIO, source: Source) -> str:
         if encoding == "utf-8" and _decode_start(stream, encoding, bad_byte)[1] >= CERTAIN_HANGUL:
             break
     line = _decode_start(stream, furthest_encoding, furthest)[0]
-    raise InputError(
-        "expected {tried: or } text, found bytes that are not; repair that line, or save the file "
-        "again as UTF-8",
+    error = UndecodedError(
+        "expected {tried: or } text, found bytes that are not; repair that line, save the file "
+        "again as UTF-8, or leave such rows out by {skip}",
         place=f"{source.shown}:{line}",
         tried=[_NAMES[encoding] for encoding in candidates],
+        skip=Flag("--skip-bad-rows"),
     )
+    error.encoding = furthest_encoding
+    raise error
 
 
 def _candidates(head: bytes) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from malmoi.text.reading.columns import (
     shown_columns,
 )
 from malmoi.text.reading.decoding import LONGEST_LINE_BYTES, TextFile
-from malmoi.text.reading.nested import with_inner_keys
+from malmoi.text.reading.nested import through_lists, with_inner_keys
 from malmoi.text.reading.notes import BLANK_LINES, SourceNotes
 from malmoi.text.reading.sources import Source
 from malmoi.text.reading.table import JsonRow, Table
@@ -23,7 +23,9 @@ _CHUNK_CHARACTERS = 1 << 20
 _BLANK = " \t\r\n\ufeff"
 
 
-def json_table(text: TextFile, source: Source, notes: SourceNotes, bad: BadRows) -> Table:
+def json_table(
+    text: TextFile, source: Source, notes: SourceNotes, bad: BadRows, path: str | None
+) -> Table:
     """Objects as rows; nested keys are joined by dots.
 
     Args:
@@ -31,12 +33,13 @@ def json_table(text: TextFile, source: Source, notes: SourceNotes, bad: BadRows)
         source: what messages name.
         notes: gets its form.
         bad: gets what is no object.
+        path: keys to the text, joined by dots; a row is made of each item of a list on the way.
 
     Raises:
         InputError: there is none, or, here or while reading, it is no JSON from here on.
     """
     notes.form = "json"
-    rows = _objects(text.lines(), source, notes, bad)
+    rows = _objects(text.lines(), source, notes, bad, path)
     first = list(islice(rows, SAMPLE_ROWS))
     if not first and not bad.count:
         raise EmptySourceError("expected JSON objects, found none; add texts", place=source.shown)
@@ -45,7 +48,9 @@ def json_table(text: TextFile, source: Source, notes: SourceNotes, bad: BadRows)
     return Table(columns=keys, sample=sample, objects=chain(first, rows))
 
 
-def _objects(text: TextIO, source: Source, notes: SourceNotes, bad: BadRows) -> Iterator[JsonRow]:
+def _objects(
+    text: TextIO, source: Source, notes: SourceNotes, bad: BadRows, path: str | None
+) -> Iterator[JsonRow]:
     head = ""
     while not head.strip(_BLANK):
         chunk = text.read(_CHUNK_CHARACTERS)
@@ -57,12 +62,13 @@ def _objects(text: TextIO, source: Source, notes: SourceNotes, bad: BadRows) -> 
     if head.lstrip(_BLANK).startswith("["):
         rows: Iterator[tuple[int, Any]] = _array(head, text, source)
     elif source.format == ".json" and not _is_lines(head):
-        rows = _one_object(head, text, source, notes)
+        rows = _one_object(head, text, source, notes, path)
     else:
         rows = _lines(head, text, source, notes, bad)
     for number, row in rows:
         if isinstance(row, dict):
-            yield number, with_inner_keys(row)
+            for inner in (row,) if path is None else through_lists(row, path):
+                yield number, with_inner_keys(inner)
         else:
             bad.add(
                 InputError(
@@ -213,9 +219,10 @@ def _refuse_columns(found: dict[str, Any], source: Source) -> None:
 
 
 def _one_object(
-    head: str, text: TextIO, source: Source, notes: SourceNotes
+    head: str, text: TextIO, source: Source, notes: SourceNotes, path: str | None
 ) -> Iterator[tuple[int, Any]]:
-    """The items of the one array that an object holds, or the object if it has a text itself."""
+    """The items of the one array that an object holds, or the object if it has a text itself, or
+    the path to it begins there."""
     whole = head + text.read(LONGEST_LINE_BYTES)
     if len(whole) > LONGEST_LINE_BYTES:
         raise InputError(
@@ -241,16 +248,13 @@ def _one_object(
         if isinstance(value, list) and value and isinstance(value[0], dict)
     }
     if isinstance(found, dict) and any(
-        isinstance(value, str) and has_text_column([key], None) for key, value in found.items()
+        key == (path or "").partition(".")[0]
+        or (isinstance(value, str) and has_text_column([key], None))
+        for key, value in found.items()
     ):
         lists = {}  # a document with something about it
     if len(lists) > 1:
-        raise InputError(
-            "expected an array of JSON objects, found an object with several: {lists}; write the "
-            "items of one of them as an array",
-            place=source.shown,
-            lists=", ".join(lists),
-        )
+        lists = {}  # a path says which
     if lists:
         notes.part = next(iter(lists))
     # Lines are not known inside; items are counted.

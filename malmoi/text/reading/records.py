@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 # To be raised when the same files give other records than before.
-READER_VERSION = 6
+READER_VERSION = 7
 
 
 def iter_records(

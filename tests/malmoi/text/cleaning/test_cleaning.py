@@ -54,6 +54,10 @@ CASES = [
     # normal form
     (unicodedata.normalize("NFD", "한글 정규화"), "한글 정규화"),
     ("\u1112\u200b\u1161\u11ab", "한"),
+    # jamo that compose nothing: of a phone's keyboard, and of old Hangul
+    ("웃겨요 ᄏᄏᄏᄏ ᅲᅲ", "웃겨요 ㅋㅋ ㅠㅠ"),
+    ("각ᆨ ᄏ큐ᅲ", "각ㄱ ㅋ큐ㅠ"),
+    ("ᄒᆞᆫ글 ᄀᆞᄅᆞ", "ᄒᆞᆫ글 ᄀᆞᄅᆞ"),
     ("cafe\u0301", "café"),
     # invisible characters
     ("제\u200b로\u200c폭\u2060\ufeff", "제로폭"),

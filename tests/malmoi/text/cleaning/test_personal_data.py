@@ -46,9 +46,9 @@ def test_the_written_lines_are_many_and_half_of_them_hold_nothing() -> None:
     assert 0.4 < sum(not spans for _, spans in lines) / len(lines) < 0.6
 
 
-# Floors are the values measured. The rules were made with the first table in sight (285 lines); the
+# Floors are the values measured. The rules were made with the first table in sight (296 lines); the
 # second (84 lines) was written before the rules and not looked at for them.
-FLOORS = {"personal_data.tsv": (143, 143, 143), "personal_data_held_out.tsv": (43, 44, 45)}
+FLOORS = {"personal_data.tsv": (146, 146, 146), "personal_data_held_out.tsv": (43, 44, 45)}
 
 
 def test_precision_and_recall() -> None:

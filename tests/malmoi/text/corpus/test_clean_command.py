@@ -16,7 +16,7 @@ from filelock import FileLock
 
 from malmoi.command_line import run_command
 from malmoi.commands import clean
-from malmoi.text.cleaning.cleaner import clean_text
+from malmoi.text.cleaning.cleaner import CLEANER_VERSION, clean_text
 from malmoi.text.corpus import clean_corpus, units
 
 Clean = Callable[..., tuple[int, str, str]]
@@ -64,7 +64,7 @@ def test_several_workers_give_the_same_bytes(
     assert contents(tmp_path / "c") == expected
     report = json.loads(expected["_report.json"])
     assert report["read"] == 65_000 and report["dropped"]["duplicate"] > 25_000
-    assert done.stdout.endswith(f"cleaning v2 -> {tmp_path / 'c'}\n")
+    assert done.stdout.endswith(f"cleaning {CLEANER_VERSION} -> {tmp_path / 'c'}\n")
     assert f"{report['kept']:,} of 65,000 texts kept" in done.stdout
 
 

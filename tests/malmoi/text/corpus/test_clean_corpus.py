@@ -98,7 +98,7 @@ def test_the_report_counts_every_source(tmp_path: Path) -> None:
     )
     report = write_clean_corpus(texts, tmp_path / "c", CleaningSettings())
     found = json.loads((tmp_path / "c" / "_report.json").read_text(encoding="utf-8"))
-    assert found["cleaning"] == CLEANER_VERSION == "v2"
+    assert found["cleaning"] == CLEANER_VERSION == "v3"
     assert found["settings"]["min_characters"] == 10
     assert (found["read"], found["kept"]) == (4, 2)
     assert found["dropped"]["empty"] == found["dropped"]["duplicate"] == 1

@@ -3,6 +3,9 @@
 import re
 from pathlib import Path
 
+import pytest
+
+from malmoi.errors import InputError
 from malmoi.text.reading.records import load_table
 from tests.malmoi.text.reading.test_strangers_files import notes_of, texts, write
 
@@ -83,6 +86,27 @@ HARD_CHATS = {
         "May 20, 2024 9:02 AM, 김철수 : 안녕하세요\nMay 20, 2024 9:03 AM, 이영희 : 네\n",
         ["안녕하세요", "네"],
     ),
+    "iOS, notices with a colon behind the time": (
+        "들꽃모임 (3명)과 카카오톡 대화.txt\n저장한 날짜 : 2024. 5. 20. 오후 7:30\n\n"
+        "2024년 5월 20일 월요일\n"
+        "2024. 5. 20. 오전 9:02: 민들레님이 제비꽃님을 초대했습니다.\n"
+        "2024. 5. 20. 오전 9:02, 제비꽃 : 안녕하세요\n"
+        "2024. 5. 20. 오전 9:05: 나팔꽃님이 퇴장했습니다.\n"
+        "2024. 5. 20. 오전 9:06, 민들레 : 네\n",
+        ["안녕하세요", "네"],
+    ),
+    "English, iOS, with narrow spaces": (
+        "KakaoTalk Chats with 단톡\nDate Saved : May 20, 2024 at 9:30\u202fAM\n\n"
+        "Monday, May 20, 2024\n"
+        "May 20, 2024 at 9:02\u202fAM, 김철수 : 안녕하세요\n"
+        "May 20, 2024 at 9:03\u202fAM: 이영희 left this chatroom.\n"
+        "May 20, 2024 at 9:04\u202fAM, 김철수 : 네\n",
+        ["안녕하세요", "네"],
+    ),
+    "English, the day first": (
+        "20 May 2024 at 21:02, 김철수 : 안녕하세요\n20 May 2024 at 21:03, 이영희 : 네\n",
+        ["안녕하세요", "네"],
+    ),
     "a long message first": (
         "단톡 님과 카카오톡 대화\n저장한 날짜 : 2024-05-20\n[이영희] [오전 9:03] 긴 공지\n"
         + "".join(f"공지의 {n}번째 줄\n" for n in range(30))
@@ -95,6 +119,14 @@ HARD_CHATS = {
 def test_chats_that_are_hard_to_read(tmp_path: Path) -> None:
     for content, said in HARD_CHATS.values():
         assert texts(write(tmp_path / "chat.txt", content)) == said
+
+
+def test_a_chat_in_an_unknown_form_is_refused_and_leaks_no_name(tmp_path: Path) -> None:
+    heading = "단톡 님과 카카오톡 대화\n저장한 날짜 : 2024-05-20 09:00:00\n"
+    path = write(tmp_path / "chat.txt", f"{heading}\n김철수(09시 02분) 안녕하세요\n")
+    with pytest.raises(InputError, match=r"a saved chat in a form that is not known; .* none"):
+        texts(path)
+    assert texts(path, delimiter="none")[-1] == "김철수(09시 02분) 안녕하세요"
 
 
 def test_a_diary_with_dates_is_no_chat(tmp_path: Path) -> None:

@@ -525,3 +525,49 @@ SHAPES: dict[str, tuple[dict[str, Any], int | str]] = {
     "30_form.csv": ({}, "(필수)"),
     "31_headerless.tsv": ({"no_header": True}, 2),
 }
+
+
+NESTED = {
+    "document": [
+        {"topic": "음식", "utterance": [{"who": "A", "form": "뭐 먹을까요"}, {"form": "국밥이요"}]},
+        {"topic": "날씨", "utterance": [{"who": "B", "form": "비가 온대요"}]},
+    ]
+}
+
+
+@pytest.mark.parametrize("path", ["utterance.form", "document.utterance.form"])
+def test_texts_inside_lists_are_rows_by_their_path(path: str, tmp_path: Path) -> None:
+    file = write(tmp_path / "a.json", json.dumps(NESTED, ensure_ascii=False))
+    assert texts(file, text_column=path) == ["뭐 먹을까요", "국밥이요", "비가 온대요"]
+    assert read(file, text_column="utterance.form", label_column="topic")[1:] == [
+        ("국밥이요", "음식"),
+        ("비가 온대요", "날씨"),
+    ]
+
+
+def test_paths_to_texts_are_listed_with_an_example(tmp_path: Path) -> None:
+    several = {"meta": [{"name": "x"}], **NESTED}
+    for content in (json.dumps(NESTED), json.dumps(several)):
+        path = write(tmp_path / "a.json", content)
+        assert "utterance.form (뭐 먹을까요)" in refusal(path)
+        assert "utterance.form" in refusal(path, text_column="utterance.from")
+    lists = write(tmp_path / "b.jsonl", '{"sentences": ["가나 다라", "마바 사아"]}\n')
+    assert texts(lists, text_column="sentences") == ["가나 다라", "마바 사아"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "cp949"])
+@pytest.mark.parametrize("ending", ["txt", "csv", "tsv", "jsonl"])
+def test_rows_with_bytes_that_are_no_text_can_be_left_out(
+    ending: str, encoding: str, tmp_path: Path
+) -> None:
+    row = {"jsonl": '{{"text": "{}", "n": 1}}', "csv": "{},1", "tsv": "{}\t1", "txt": "{}"}[ending]
+    lines = [{"csv": "text,n", "tsv": "text\tn"}[ending]] if ending in ("csv", "tsv") else []
+    lines += [row.format(text) for text in ("첫 글입니다", "가운데 글X입니다", "끝 글입니다")]
+    data = "\n".join(lines).encode(encoding).replace(b"X", b"\xff")
+    path = write(tmp_path / f"a.{ending}", data)
+    assert f"a.{ending}:{len(lines) - 1}: expected UTF-8 or CP949 text" in refusal(path)
+    notes = ReadingNotes()
+    options = ReadOptions(skip_bad_rows=True)
+    kept = [record.text for record in iter_records(path, options=options, notes=notes)]
+    assert kept == ["첫 글입니다", "끝 글입니다"]
+    assert sum(notes.sources[0].counts.values()) == 1
