@@ -28,14 +28,9 @@ def main(settings: KfoldSettings) -> None:
     # other libraries then fail in ways that nobody would know.
     import torch  # noqa: F401
 
-    if settings.quick:
-        from malmoi.finetune.quick_run import run_quick
+    from malmoi.finetune.runner import cross_validate
 
-        run_quick(config)
-    else:
-        from malmoi.finetune.runner import cross_validate
-
-        cross_validate(config)
+    cross_validate(config)
 
 
 def command(arguments: Sequence[str] | None = None, program: str | None = None) -> int:

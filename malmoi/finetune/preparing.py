@@ -2,7 +2,6 @@
 
 import hashlib
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,13 +15,13 @@ from malmoi.errors import InputError
 from malmoi.finetune.baselines.llm import check_llm
 from malmoi.finetune.data.examples import Examples, read_examples
 from malmoi.finetune.data.folds import (
+    SplitTexts,
     assign_folds,
     joined_groups,
     near_duplicate_groups,
     numbered,
     strata_of,
 )
-from malmoi.finetune.data.source import DataSource
 from malmoi.finetune.plan import FoldsPlan, Found, KfoldPlan, plan
 from malmoi.finetune.report.files import package_versions
 from malmoi.finetune.run_config import KfoldConfig
@@ -46,24 +45,24 @@ class Prepared:
 
     Attributes:
         plan: every number of it.
-        source: where the texts were read.
         examples: the texts.
         llm: the chat model to compare with, with the task's prompt where none was given.
         left_out: how many were not taken because the classifier to begin with has learnt them.
         notes: how the files were read.
         beginning: what the trainings start from.
+        split: which texts are in which fold.
         experiment: what they share.
         parameters: of the model.
         identity: all that the numbers depend on, as JSON; equal identities, equal folds.
     """
 
     plan: KfoldPlan
-    source: DataSource
     examples: Examples
     llm: LlmSettings
     left_out: int
     notes: ReadingNotes
     beginning: Beginning
+    split: SplitTexts
     experiment: Experiment
     parameters: int
     identity: dict[str, Any]
@@ -78,8 +77,7 @@ def prepare(config: KfoldConfig) -> Prepared:
     flags, keys = config.flags, config.keys
     device = choose_device(flags.device)
     beginning = find_beginning(flags.model, keys.start)
-    notes = ReadingNotes(say=lambda line: print(line, flush=True))
-    found = read_texts(config, notes)
+    found, notes = read_texts(config)
     examples = without_learnt(found, beginning, flags.folds)
     llm = replace(keys.llm, prompt=config.source.prompt(keys.llm.prompt))
     if llm.model is not None:
@@ -113,42 +111,42 @@ def prepare(config: KfoldConfig) -> Prepared:
             memory=machine_memory(),
         ),
     )
-    _warn_of_length(keys.training.max_length, decided)
-    experiment = _experiment(decided, examples, beginning, tokenizer, untrained, flags.device)
+    read, asked = decided.training.max_length, keys.training.max_length
+    if asked > max(read, TrainSettings.max_length):
+        print(
+            f"warning: {decided.encoder.model} reads {read} tokens, not the {asked} of "
+            "--max-length: behind them it has learnt no positions; longer texts are predicted in "
+            "windows",
+            file=sys.stderr,
+            flush=True,
+        )
+    split = split_texts(examples, decided.folds)
+    experiment = _experiment(
+        *(decided, examples, split, beginning, tokenizer, untrained), device=flags.device
+    )
     return Prepared(
         plan=decided,
-        source=config.source,
         examples=examples,
         llm=llm,
         left_out=len(found.texts) - len(examples.texts),
         notes=notes,
         beginning=beginning,
+        split=split,
         experiment=experiment,
         parameters=parameters,
         identity=_identity(decided, experiment, untrained),
     )
 
 
-def _warn_of_length(asked: int, decided: KfoldPlan) -> None:
-    read = decided.training.max_length
-    if asked > max(read, TrainSettings.max_length):
-        print(
-            f"warning: {decided.encoder.model} reads {read} tokens, not the "
-            f"{asked} of --max-length: behind them it has learnt no "
-            "positions; longer texts are predicted in windows",
-            file=sys.stderr,
-            flush=True,
-        )
-
-
-def read_texts(config: KfoldConfig, notes: ReadingNotes) -> Examples:
-    """The labelled texts that the flags name.
+def read_texts(config: KfoldConfig) -> tuple[Examples, ReadingNotes]:
+    """The labelled texts that the flags name, and how the files were read.
 
     Raises:
         InputError: they cannot be read, or too few have a label.
     """
     source, flags, keys = config.source, config.flags, config.keys.data
-    return read_examples(
+    notes = ReadingNotes(say=lambda line: print(line, flush=True))
+    examples = read_examples(
         source.place,
         source.labels,
         reading=source.reading(config.reading),
@@ -162,14 +160,17 @@ def read_texts(config: KfoldConfig, notes: ReadingNotes) -> Examples:
         group_column=keys.group_column,
         skip_unlabelled=keys.skip_unlabelled,
     )
+    return examples, notes
 
 
 def _experiment(
     decided: KfoldPlan,
     examples: Examples,
+    split: SplitTexts,
     beginning: Beginning,
     tokenizer: Any,
     untrained: PreTrainedModel,
+    *,
     device: str,
 ) -> Experiment:
     """Texts as tokens, in folds, and what each training needs besides."""
@@ -185,9 +186,7 @@ def _experiment(
         tokenizer.model_input_names = [
             name for name in tokenizer.model_input_names if name != "token_type_ids"
         ]
-    strata = strata_of(examples.task, examples.targets)
-    groups = groups_of(examples, decided.folds)
-    experiment = Experiment(
+    return Experiment(
         source=beginning.source,
         random_weights=decided.encoder.random_weights,
         tokenizer=tokenizer,
@@ -196,21 +195,16 @@ def _experiment(
             labels=examples.labels,
             tokens=tokens,
             targets=examples.targets,
-            strata=strata,
-            groups=groups,
+            strata=split.strata,
+            groups=split.groups,
             word_pieces=word_pieces_of(tokenizer) if training.subword_dropout else None,
         ),
         training=training,
-        folds=decided.folds.folds,
-        fold_of={
-            seed: np.array(assign_folds(strata, decided.folds.folds, seed, groups))
-            for seed in decided.folds.seeds
-        },
+        folds=split.folds,
+        fold_of=split.fold_of,
         keep_head=beginning.keep_head,
         device=device,
     )
-    check_folds(experiment.fold_of, strata, examples)
-    return experiment
 
 
 def model_name(given: str, source: str) -> str:
@@ -223,8 +217,12 @@ def model_name(given: str, source: str) -> str:
     return f"{given}@{commit}"
 
 
-def groups_of(examples: Examples, folds: FoldsPlan) -> np.ndarray | None:
-    """What has to stay in one fold, int64 [N]; None where nothing has."""
+def split_texts(examples: Examples, folds: FoldsPlan) -> SplitTexts:
+    """Spread the texts over folds, with every seed of the plan; what belongs together stays so.
+
+    Raises:
+        InputError: groups leave a fold without texts, or without a label to train on.
+    """
     texts, groups = examples.texts, examples.groups
     if examples.pairs is not None:
         # A pair the other way round is the same pair, or tells its label all the same.
@@ -232,38 +230,28 @@ def groups_of(examples: Examples, folds: FoldsPlan) -> np.ndarray | None:
         if len(set(pairs)) < len(pairs):
             groups = joined_groups(numbered(pairs), groups)
         texts = [" ".join(pair) for pair in pairs]
-    if folds.near_duplicate_threshold is None:
-        return groups
-    return joined_groups(near_duplicate_groups(texts, folds.near_duplicate_threshold), groups)
-
-
-def check_folds(fold_of: Mapping[int, np.ndarray], strata: np.ndarray, examples: Examples) -> None:
-    """Refuse folds that groups leave without texts, or without a label to train on.
-
-    Args:
-        fold_of: by the seed, int64 [N] from 1.
-        strata: [N], see `malmoi.finetune.data.folds.strata_of`.
-        examples: the texts.
-
-    Raises:
-        InputError: with the fold that cannot be used.
-    """
+    if folds.near_duplicate_threshold is not None:
+        groups = joined_groups(near_duplicate_groups(texts, folds.near_duplicate_threshold), groups)
+    strata = strata_of(examples.task, examples.targets)
+    fold_of = {
+        seed: np.array(assign_folds(strata, folds.folds, seed, groups)) for seed in folds.seeds
+    }
+    has_labels = examples.task in ("single", "pair")
     for of_seed in fold_of.values():
-        folds = int(of_seed.max())
-        for fold in range(1, folds + 1):
+        for fold in range(1, int(of_seed.max()) + 1):
             rest = strata[of_seed != fold]
-            if len(rest) == len(strata) or (
-                examples.task in ("single", "pair") and len(np.unique(rest)) < len(examples.labels)
-            ):
+            lacks_label = has_labels and len(np.unique(rest)) < len(examples.labels)
+            if lacks_label or len(rest) == len(strata):
                 raise InputError(
                     "texts of {path} that belong together form groups too large for {folds} "
                     "folds: fold {fold} would leave nothing to predict or a label without "
                     "training texts; lower --folds, add texts of other groups, raise "
                     "measuring.near_duplicate_threshold or leave out the column of groups",
                     path=examples.path,
-                    folds=folds,
+                    folds=int(of_seed.max()),
                     fold=fold,
                 )
+    return SplitTexts(folds=folds.folds, fold_of=fold_of, strata=strata, groups=groups)
 
 
 def _identity(

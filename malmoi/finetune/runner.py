@@ -1,32 +1,34 @@
-"""A whole run of fine-tuning: k-fold, then once more on all the data, and what is written of it."""
+"""A whole run of fine-tuning: k-fold, then once more on all the data, and what is written of it.
+
+There are two ways to fit: an encoder in each fold with a linear model beside it, or (`--quick`) the
+linear model alone. What comes before and after is the same.
+"""
 
 import json
 import time
-from collections import Counter
-from dataclasses import asdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from malmoi.command_line import raise_if_stopped
+from malmoi.devices import choose_device
+from malmoi.errors import InputError
 from malmoi.files import directory_at_once
 from malmoi.finetune.baselines.baseline import Baseline
 from malmoi.finetune.baselines.compare import compare, measure_learning_curve
-from malmoi.finetune.data.examples import Examples
-from malmoi.finetune.data.folds import absent_kinds
 from malmoi.finetune.evaluation.learning_curve import CurvePoint
-from malmoi.finetune.evaluation.scores import score
-from malmoi.finetune.preparing import Prepared, prepare
-from malmoi.finetune.report.files import check_free, fold_table, write_predictions, write_report
-from malmoi.finetune.report.remarks import remarks
-from malmoi.finetune.report.write import (
-    Measured,
-    calibrate,
-    report_of,
-    save_temperature,
-    write_page,
+from malmoi.finetune.plan import DataPlan, plan_quick
+from malmoi.finetune.preparing import Prepared, model_name, prepare, read_texts, split_texts
+from malmoi.finetune.report.files import check_free
+from malmoi.finetune.report.terminal import (
+    print_absent_labels,
+    print_data,
+    print_fold,
+    print_scores,
 )
+from malmoi.finetune.report.write import Measured, complete_model, write_run
 from malmoi.finetune.run_config import KfoldConfig
 from malmoi.finetune.training.beginning import describe_beginning
 from malmoi.finetune.training.cross_validation import (
@@ -37,20 +39,34 @@ from malmoi.finetune.training.cross_validation import (
     model_facts,
     result_path,
 )
+from malmoi.finetune.training.encoders import encoder_source
 from malmoi.finetune.training.fold_processes import run_jobs
 from malmoi.finetune.training.linear_folds import TRAINED, Added, add_linear
-from malmoi.inference.learnt_texts import text_keys, write_learnt
-from malmoi.inference.tasks import Task, main_score, score_name
+from malmoi.inference.linear.frozen_encoder import FrozenEncoder
+from malmoi.inference.linear.quick import QuickTrainer
 from malmoi.labels.database import LabelDatabase
-from malmoi.model_folders import LINEAR, LINEAR_WEIGHTS
+from malmoi.model_folders import LINEAR, LINEAR_WEIGHTS, better_read, find_encoder
 from malmoi.paths import runs
 from malmoi.progress import shown_progress
 from malmoi.work_folder import work_folder, worth_keeping
 
 # With 50 texts --quick was ahead on three of four tasks, with 200 on none (docs/scores.md).
 _FEW_TEXTS = 100
-# Rows that are named one by one.
-_SHOWN = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Fitted:
+    """A run that only has to be written.
+
+    Attributes:
+        output: the folder to make.
+        measured: what it found out.
+        put_model: makes the folder of the classifier at a place.
+    """
+
+    output: Path
+    measured: Measured
+    put_model: Callable[[Path], object]
 
 
 def cross_validate(config: KfoldConfig) -> None:
@@ -62,40 +78,145 @@ def cross_validate(config: KfoldConfig) -> None:
     started = time.monotonic()
     if config.flags.output is not None:
         check_free(config.flags.output)
-    prepared = prepare(config)
-    _print_header(prepared)
-    identity = prepared.identity
-    output = config.flags.output or _unfinished(identity) or new_run(prepared.source.place)
-    check_free(output)
-    raise_if_stopped()
-    with work_folder(output, identity) as work:
-        whose = "encoder, " if prepared.plan.linear.enabled else ""
-        encoder = _train(prepared.experiment, work, prepared.plan.execution.jobs, whose)
-        with worth_keeping():
-            added = _add_linear(prepared, encoder, work)
-            result = encoder if added is None else added.both
-            print_average(result)
-            print(fold_table(result), flush=True)
-            print_remarks(result, weighted=prepared.plan.weighted)
-            measured = _measure(prepared, result, added, work)
-            report = report_of(
-                prepared.plan,
-                prepared.examples,
-                result,
-                measured,
-                learnt=prepared.left_out,
-                cut=prepared.experiment.data.tokens.beginnings().cut,
-                reading=prepared.notes.as_json(),
-                final_training=model_facts(work),
-            )
-            report["seconds"] = round(time.monotonic() - started, 3)
-            _write(prepared, result, measured, report, work, output)
-    if measured.calibration is not None:
+    fit = _linear_alone if config.flags.quick else _encoder_and_linear
+    with fit(config) as fitted, directory_at_once(fitted.output) as scratch:
+        write_run(scratch, fitted.measured, started)
+        fitted.put_model(scratch / "model")
+    output = fitted.output
+    if fitted.measured.calibration is not None:
         print(f"report: {output / 'report.html'}")
     print(f"classifier: {output / 'model'} ({time.monotonic() - started:.0f} s)", flush=True)
 
 
-def new_run(data: Path | LabelDatabase) -> Path:
+@contextmanager
+def _encoder_and_linear(config: KfoldConfig) -> Iterator[_Fitted]:
+    """Train an encoder in each fold, and add a linear model; folds once done are kept."""
+    prepared = prepare(config)
+    _print_header(prepared)
+    plan, examples, experiment = prepared.plan, prepared.examples, prepared.experiment
+    identity = prepared.identity
+    output = config.flags.output or _unfinished(identity) or _new_run(config.source.place)
+    check_free(output)
+    raise_if_stopped()
+    with work_folder(output, identity) as work:
+        whose = "encoder, " if plan.linear.enabled else ""
+        encoder = _train(experiment, work, plan.execution.jobs, whose)
+        with worth_keeping():
+            added = _add_linear(prepared, encoder, work)
+            result = encoder if added is None else added.both
+            print_scores(result, weighted=plan.weighted)
+            rows: list[Baseline] = []
+            summaries: list[dict[str, Any]] = []
+            curve: list[CurvePoint] = []
+            if plan.compared.baselines:
+                both = None if added is None else added.both
+                rows, summaries = compare(examples, experiment, encoder, work, prepared.llm, both)
+            if plan.compared.learning_curve:
+                print("learning curve of the first fold", flush=True)
+                curve = measure_learning_curve(experiment, encoder, work)
+            measured = Measured(
+                plan=plan,
+                examples=examples,
+                reading=prepared.notes.as_json(),
+                result=result,
+                final_training=model_facts(work),
+                learnt=prepared.left_out,
+                cut=experiment.data.tokens.beginnings().cut,
+                added=added,
+                baselines=rows,
+                summaries=summaries,
+                curve=curve,
+            )
+
+            def put_model(place: Path) -> None:
+                complete_model(work / MODEL, measured, prepared.beginning.learnt)
+                check_free(output)  # hours have passed
+                (work / MODEL).rename(place)
+
+            yield _Fitted(output=output, measured=measured, put_model=put_model)
+
+
+@contextmanager
+def _linear_alone(config: KfoldConfig) -> Iterator[_Fitted]:
+    """Fit the linear model in each fold, and train no encoder: that takes seconds."""
+    started = time.monotonic()
+    flags = config.flags
+    output = flags.output or _new_run(config.source.place)
+    check_free(output)
+    examples, notes = read_texts(config)
+    place = _frozen_encoder(config)
+    name = None if place is None else model_name(flags.model or "", str(place))
+    plan = plan_quick(
+        config,
+        DataPlan(
+            path=str(examples.path),
+            sha256=examples.sha256,
+            texts=len(examples.texts),
+            task=flags.task,
+            labels=tuple(examples.labels),
+        ),
+        name,
+        choose_device(flags.device).type,
+    )
+    split = split_texts(examples, plan.folds)
+    print_data(examples, split.groups)
+    print(f"model: linear, beside it the encoder {name}, not trained" if name else "model: linear")
+    encoder = None if place is None else FrozenEncoder.load(place)
+    print(f"reading the texts and fitting in {flags.folds} folds, then on all texts", flush=True)
+    with shown_progress("fits") as progress:
+        found = QuickTrainer(encoder, kiwi=plan.linear.kiwi).fit(
+            examples.texts,
+            [examples.labels[label] for label in examples.targets],
+            fold_of=split.fold_of[flags.seed],
+            label_names=examples.labels,
+            balanced=plan.linear.balanced,
+            seed=flags.seed,
+            progress=progress,
+        )
+    seconds = (time.monotonic() - started) / flags.folds
+    result = CrossValidation.of_one_fit(
+        examples.labels, examples.targets, flags.seed, found.fold_of, found.probabilities, seconds
+    )
+    weights = ", ".join(f"{part} {weight:.2f}" for part, weight in found.weights.items())
+    print(f"parts and their weights: {weights}")
+    print_scores(result, weighted=plan.weighted)
+    measured = Measured(
+        plan=plan,
+        examples=examples,
+        reading=notes.as_json(),
+        result=result,
+        final_training={"weights": found.weights},
+    )
+
+    def put_model(place: Path) -> None:
+        found.save(place)
+        complete_model(place, measured)
+
+    yield _Fitted(output=output, measured=measured, put_model=put_model)
+
+
+def _frozen_encoder(config: KfoldConfig) -> Path | None:
+    """What `--model` names, else the newest encoder; None where there is or shall be none."""
+    found = config.flags.model
+    if not config.keys.linear.frozen_encoder:
+        if found is not None:
+            raise InputError(
+                "--model names an encoder, and linear.frozen_encoder=false goes without; leave "
+                "one out"
+            )
+        return None
+    if found is None:
+        try:
+            newest = find_encoder()
+        except InputError:
+            return None
+        found = str(newest)
+        if advice := better_read(newest):
+            print(advice)
+    return Path(encoder_source(found, config.keys.start.revision))
+
+
+def _new_run(data: Path | LabelDatabase) -> Path:
     """A folder of its own in runs/finetune/, named for the data and the time; not made yet."""
     place = data if isinstance(data, LabelDatabase) else data.resolve()
     name = f"{place.name.split('.')[0]}-{time.strftime('%Y%m%d-%H%M%S')}"
@@ -120,136 +241,18 @@ def _unfinished(identity: dict[str, Any]) -> Path | None:
     return None
 
 
-def _measure(
-    prepared: Prepared, result: CrossValidation, added: Added | None, work: Path
-) -> Measured:
-    """What the plan wants beside the folds."""
-    wanted, examples, experiment = prepared.plan.compared, prepared.examples, prepared.experiment
-    rows: list[Baseline] = []
-    summaries: list[dict[str, Any]] = []
-    curve: list[CurvePoint] = []
-    encoder, both = (result, None) if added is None else (added.encoder, added.both)
-    if wanted.baselines:
-        rows, summaries = compare(examples, experiment, encoder, work, prepared.llm, both)
-    if wanted.learning_curve:
-        print("learning curve of the first fold", flush=True)
-        curve = measure_learning_curve(experiment, encoder, work)
-    return Measured(
-        added=added,
-        baselines=rows,
-        summaries=summaries,
-        curve=curve,
-        calibration=calibrate(result) if examples.task == "single" else None,
-    )
-
-
-def _write(
-    prepared: Prepared,
-    result: CrossValidation,
-    measured: Measured,
-    report: dict[str, Any],
-    work: Path,
-    output: Path,
-) -> None:
-    """Make the folder of the run, whole or not at all."""
-    examples = prepared.examples
-    with directory_at_once(output) as scratch:
-        alone = {} if measured.added is None else measured.added.alone()
-        write_predictions(scratch / "predictions.csv", examples, result, alone)
-        write_report(scratch / "report.json", report)
-        if measured.calibration is not None:
-            write_page(scratch / "report.html", prepared.plan, examples, result, measured)
-            save_temperature(work / MODEL, measured.calibration.temperature)
-        keys = text_keys(examples.texts, examples.pairs)
-        write_learnt(work / MODEL, keys, prepared.beginning.learnt)
-        check_free(output)  # hours have passed
-        (work / MODEL).rename(scratch / "model")
-
-
-def _absent_labels(experiment: Experiment, examples: Examples) -> list[str]:
-    """A line for each label that groups keep out of a fold, where labels are what is spread."""
-    groups = experiment.data.groups
-    if groups is None or examples.task not in ("single", "pair"):
-        return []
-    strata = experiment.data.strata
-    without = Counter(
-        label
-        for fold_of in experiment.fold_of.values()
-        for _, label in absent_kinds(strata, fold_of, experiment.folds)
-    )
-    folds = experiment.folds * len(experiment.fold_of)
-    return [
-        f"the texts of {examples.labels[label]} are in {len(np.unique(groups[strata == label])):,} "
-        f"groups: {count} of {folds} folds are without it and scored by the other labels"
-        for label, count in without.items()
-    ]
-
-
-def print_data(examples: Examples, groups: np.ndarray | None, cut: str = "") -> None:
-    """Say what is learnt from: how many texts of what, and what was left out.
-
-    Args:
-        examples: the texts.
-        groups: what stays in one fold, int64 [N], or None.
-        cut: a line on texts that are too long; none where it is empty.
-    """
-    counts = ", ".join(f"{label} {count:,}" for label, count in examples.counts.items())
-    what = "texts" if examples.pairs is None else "pairs"
-    shown = f" ({counts})" if counts else ""
-    print(f"data: {examples.path}, {len(examples.texts):,} {what}{shown}")
-    if examples.label_columns:
-        print(f"labels: the columns of 0 and 1, {', '.join(examples.label_columns)}")
-    for reason, count in (
-        ("left out {:,} rows without a label", examples.unlabelled),
-        (f"left out {{:,}} repeated {what}", examples.repeats),
-        (f"left out {{:,}} {what} that are empty after cleaning", examples.empty),
-        (f"{{:,}} {what} have no label, which is learnt, too", examples.without_label),
-    ):
-        if count:
-            print(reason.format(count))
-    if examples.contradictions:
-        print(_contradictions(examples))
-    if cut:
-        print(cut)
-    if groups is not None:
-        sizes = np.bincount(groups)
-        alike = (
-            "near duplicates" if examples.pairs is None else "pairs alike or the other way round"
-        )
-        print(
-            f"{alike if examples.groups is None else 'groups'}: "
-            f"{sizes[sizes > 1].sum():,} {what} in {(sizes > 1).sum():,} groups of several, each "
-            "in one fold"
-        )
-
-
-def _contradictions(examples: Examples) -> str:
-    """Which rows say something else of a text than the one that is learnt."""
-    shown = [
-        f"{one.id} {one.label or 'none'} ({one.kept_id} {one.kept_label or 'none'})"
-        for one in examples.contradicting[:_SHOWN]
-    ]
-    rest = examples.contradictions - len(shown)
-    return (
-        f"warning: left out {examples.contradictions:,} rows that give a text another label than "
-        f"its first row, which is learnt: {', '.join(shown)}"
-        + (f" and {rest:,} more, see data.contradicting in report.json" if rest else "")
-    )
-
-
 def _print_header(prepared: Prepared) -> None:
+    """Say what is learnt from, by what, and how."""
     examples, experiment, plan = prepared.examples, prepared.experiment, prepared.plan
-    what = "texts" if examples.pairs is None else "pairs"
     cut = experiment.data.tokens.beginnings().cut
     rest = (
         "learnt from their beginning, predicted in windows"
         if examples.pairs is None
         else "the rest of them is cut off"
     )
-    line = f"{cut:,} {what} are longer than {plan.training.max_length} tokens; {rest}"
-    print_data(examples, experiment.data.groups, line if cut else "")
-    for line in _absent_labels(experiment, examples):
-        print(line)
+    line = f"{cut:,} {examples.what} are longer than {plan.training.max_length} tokens; {rest}"
+    print_data(examples, prepared.split.groups, line if cut else "")
+    print_absent_labels(prepared.split, examples)
     weights = ", random weights" if plan.encoder.random_weights else ""
     millions = prepared.parameters / 1e6
     print(f"model: {plan.encoder.model} ({millions:.1f} million parameters{weights})")
@@ -286,7 +289,7 @@ def _train(experiment: Experiment, work: Path, jobs: int, whose: str) -> CrossVa
     def on_fold(fold: FoldResult) -> None:
         if several and fold.fold == 1:
             print(f"seed {fold.seed}:")
-        print(f"{whose}{_fold_line(fold, task)}", flush=True)
+        print_fold(fold, task, whose)
 
     total = sum(experiment.steps(*job) for job in experiment.jobs)
     done = skipped = 0
@@ -301,7 +304,7 @@ def _train(experiment: Experiment, work: Path, jobs: int, whose: str) -> CrossVa
             progress(part, done, total, skipped=skipped)
 
         results = run_jobs(experiment, work, jobs=jobs, on_fold=on_fold, advance=count)
-    result = CrossValidation(
+    return CrossValidation(
         task=task,
         labels=experiment.data.labels,
         targets=experiment.data.targets,
@@ -309,30 +312,6 @@ def _train(experiment: Experiment, work: Path, jobs: int, whose: str) -> CrossVa
         seeds=tuple(experiment.fold_of),
         results=results,
     )
-    return result
-
-
-def _fold_line(fold: FoldResult, task: Task) -> str:
-    return f"{score_name(task)} for fold {fold.fold}: {fold.scores[main_score(task)]:.4f}"
-
-
-def print_average(result: CrossValidation) -> None:
-    """Say what the folds come to."""
-    print(
-        f"Average {score_name(result.task)}: {result.summary.mean:.4f} "
-        f"(standard deviation {result.summary.sd:.4f})",
-        flush=True,
-    )
-
-
-def print_remarks(result: CrossValidation, *, weighted: bool) -> None:
-    """Say what the scores do not, of one label a text or pair; of several seeds the first."""
-    if result.task not in ("single", "pair"):
-        return
-    predicted = result.predicted(result.seeds[0])
-    scores = score(result.targets.tolist(), predicted.tolist(), result.labels)
-    for one in remarks(scores, weighted=weighted):
-        print(one.english, flush=True)
 
 
 def _add_linear(prepared: Prepared, encoder: CrossValidation, work: Path) -> Added | None:
@@ -347,7 +326,7 @@ def _add_linear(prepared: Prepared, encoder: CrossValidation, work: Path) -> Add
         added = add_linear(prepared.examples.texts, encoder, plan, progress)
     print(added.table())
     for fold in added.both.results:
-        print(_fold_line(fold, encoder.task), flush=True)
+        print_fold(fold, encoder.task)
     for file in (LINEAR, LINEAR_WEIGHTS):
         (work / MODEL / file).unlink(missing_ok=True)
     if added.part is None:

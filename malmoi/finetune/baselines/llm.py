@@ -10,7 +10,7 @@ import json
 import os
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -28,7 +28,6 @@ from malmoi.finetune.baselines.llm_endpoint import (
     Endpoint,
     EndpointError,
     Messages,
-    RetryPolicy,
     check_client,
 )
 from malmoi.finetune.defaults import OPENAI_URL
@@ -45,16 +44,12 @@ _CORRECTION = "그것은 라벨 이름이 아니다. 다음 가운데 하나만 
 # An endpoint that fails so many texts one after another is down, not unlucky (assumption).
 _FAILURES_IN_A_ROW = 5
 
-# Called with (texts done, texts in the sample).
-OnText = Callable[[int, int], None]
 
-
-@dataclass(frozen=True, kw_only=True)
-class LlmResult:
-    """What the model made of the sample, and at what price.
+@dataclass(kw_only=True)
+class LlmCounts:
+    """What became of the sample, and at what price.
 
     Attributes:
-        baseline: the row of the table; its predictions are None outside what was done.
         sampled: texts that were to be asked about.
         nonsense: texts whose answer was no label twice; they count as wrong.
         refused: texts that the endpoint's content filter refused; they count as wrong.
@@ -73,23 +68,33 @@ class LlmResult:
         latency_p95_ms: 95th percentile over answers; the median is the baseline's.
     """
 
-    baseline: Baseline
     sampled: int
-    nonsense: int
-    refused: int
-    failed: int
-    cut: int
-    out_of_budget: int
-    retries: int
-    answers: int
-    cached: int
-    without_usage: int
-    input_tokens: int
-    output_tokens: int
-    spent_won: float
-    lost_won: float
-    at_temperature_0: bool
-    latency_p95_ms: float
+    nonsense: int = 0
+    refused: int = 0
+    failed: int = 0
+    cut: int = 0
+    out_of_budget: int = 0
+    retries: int = 0
+    answers: int = 0
+    cached: int = 0
+    without_usage: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    spent_won: float = 0.0
+    lost_won: float = 0.0
+    at_temperature_0: bool = True
+    latency_p95_ms: float = 0.0
+
+
+@dataclass(kw_only=True)
+class LlmResult(LlmCounts):
+    """What the model made of the sample.
+
+    Attributes:
+        baseline: the row of the table; its predictions are None outside what was done.
+    """
+
+    baseline: Baseline
 
     def summary(self) -> dict[str, Any]:
         """Row and counts, without the predictions, ready for JSON."""
@@ -99,9 +104,8 @@ class LlmResult:
 
     def lines(self) -> list[str]:
         """What a reader of the table has to know besides, for a terminal."""
-        done = sum(prediction is not None for prediction in self.baseline.predictions)
         lines = [
-            f"{self.baseline.name}: {done:,} of {self.sampled:,} sampled texts, "
+            f"{self.baseline.name}: {self.baseline.texts:,} of {self.sampled:,} sampled texts, "
             f"{self.spent_won:,.2f} won ({self.input_tokens:,} input and {self.output_tokens:,} "
             f"output tokens), latency median {self.baseline.latency_ms:,.0f} ms, "
             f"95th percentile {self.latency_p95_ms:,.0f} ms"
@@ -143,8 +147,6 @@ def ask_llm(
     labels: Sequence[str],
     seed: int,
     settings: LlmSettings,
-    *,
-    progress: OnText | None = None,
 ) -> LlmResult:
     """Classify a sample of the texts with a chat model, one text a call, at temperature 0.
 
@@ -158,7 +160,6 @@ def ask_llm(
         labels: names; a label's place is its id.
         seed: of the sample.
         settings: checked here.
-        progress: called with (texts done, texts in the sample).
 
     Raises:
         InputError: a setting is wrong, the key is missing, the endpoint cannot be reached, refuses,
@@ -175,8 +176,8 @@ def ask_llm(
         output_won=(settings.output_dollars or 0.0) * rate,
     )
     with _open_cache(answer_file(settings)) as cache:
-        run = _Run(settings, cache, budget, system, labels)
-        asyncio.run(run.classify(sent, key, progress))
+        run = _Run(settings, cache, budget, system, labels, LlmCounts(sampled=len(order)))
+        asyncio.run(run.classify(sent, key))
     if not run.predictions:
         raise InputError(
             "no text was answered within llm.budget_won {budget:g} (each call is counted at the "
@@ -184,42 +185,24 @@ def ask_llm(
             budget=settings.budget_won,
         )
     predictions = [run.predictions.get(place) for place in range(len(texts))]
+    milliseconds = [answer.seconds * 1000 for answer in run.answers]
+    counts = run.counts
+    counts.cut = sum(len(text) < len(texts[place]) for place, text in sent.items())
+    counts.answers = len(run.answers)
+    counts.without_usage = sum(not answer.reported for answer in run.answers)
+    counts.input_tokens = sum(answer.input_tokens for answer in run.answers)
+    counts.output_tokens = sum(answer.output_tokens for answer in run.answers)
+    counts.spent_won, counts.lost_won = budget.spent_won, budget.lost_won
+    counts.latency_p95_ms = float(np.percentile(milliseconds, 95))
     baseline = Baseline(
         name=settings.model or "",
         predictions=predictions,
         fold_f1=fold_f1(label_ids, predictions, fold_of, len(labels)),
         train_seconds=0.0,
-        latency_ms=float(np.median([answer.seconds * 1000 for answer in run.answers])),
+        latency_ms=float(np.median(milliseconds)),
         won_per_text=budget.spent_won / len(run.predictions),
     )
-    cut = sum(len(text) < len(texts[place]) for place, text in sent.items())
-    return _result(baseline, run, budget, sampled=len(order), cut=cut)
-
-
-def _result(
-    baseline: Baseline, run: "_Run", budget: Budget, *, sampled: int, cut: int
-) -> LlmResult:
-    """The row of the table with what the run counted."""
-    milliseconds = [answer.seconds * 1000 for answer in run.answers]
-    return LlmResult(
-        baseline=baseline,
-        sampled=sampled,
-        nonsense=run.nonsense,
-        refused=run.refused,
-        failed=run.failed,
-        cut=cut,
-        out_of_budget=run.out_of_budget,
-        retries=run.retries,
-        answers=len(run.answers),
-        cached=run.cached,
-        without_usage=sum(not answer.reported for answer in run.answers),
-        input_tokens=sum(answer.input_tokens for answer in run.answers),
-        output_tokens=sum(answer.output_tokens for answer in run.answers),
-        spent_won=budget.spent_won,
-        lost_won=budget.lost_won,
-        at_temperature_0=run.at_temperature_0,
-        latency_p95_ms=float(np.percentile(milliseconds, 95)),
-    )
+    return LlmResult(baseline=baseline, **vars(counts))
 
 
 def answer_file(settings: LlmSettings) -> Path:
@@ -358,6 +341,7 @@ class _Run:
         budget: Budget,
         system: str,
         labels: Sequence[str],
+        counts: LlmCounts,
     ) -> None:
         self._settings = settings
         self._cache = cache
@@ -368,54 +352,28 @@ class _Run:
         self._stopped = False
         self.predictions: dict[int, int] = {}
         self.answers: list[Answer] = []
-        self.cached = self.nonsense = self.refused = self.failed = self.retries = 0
-        self.out_of_budget = 0
-        self.at_temperature_0 = True
+        self.counts = counts
 
-    async def classify(self, texts: dict[int, str], key: str, progress: OnText | None) -> None:
-        settings = self._settings
-        done = 0
-
-        def count() -> None:
-            nonlocal done
-            done += 1
-            if progress is not None:
-                progress(done, len(texts))
-
+    async def classify(self, texts: dict[int, str], key: str) -> None:
         # What was paid before is counted before anything else is bought.
-        rest = {}
-        for place, text in texts.items():
-            if await self._classify_one(place, text, None):
-                count()
-            else:
-                rest[place] = text
+        rest = [
+            (place, text)
+            for place, text in texts.items()
+            if not await self._classify_one(place, text, None)
+        ]
         if not rest:
             return
-        endpoint = Endpoint(
-            base_url=settings.base_url,
-            api_key=key,
-            model=settings.model or "",
-            max_output_tokens=settings.max_output_tokens,
-            patience=RetryPolicy(
-                retries=settings.retries,
-                first_wait_seconds=settings.first_wait_seconds,
-                timeout_seconds=settings.timeout_seconds,
-            ),
-            budget=self._budget,
-        )
-        queue = iter(rest.items())
+        endpoint = Endpoint(self._settings, key, self._budget)
+        queue = iter(rest)
 
         async def work() -> None:
             for place, text in queue:
                 await self._classify_one(place, text, endpoint)
-                count()
 
         async with endpoint:
             try:
-                place, text = next(queue)
-                await self._classify_one(place, text, endpoint)
-                count()
-                workers = [asyncio.create_task(work()) for _ in range(settings.concurrency)]
+                await self._classify_one(*next(queue), endpoint)
+                workers = [asyncio.create_task(work()) for _ in range(self._settings.concurrency)]
                 try:
                     await asyncio.gather(*workers)
                 finally:
@@ -423,8 +381,8 @@ class _Run:
                         worker.cancel()
                     await asyncio.gather(*workers, return_exceptions=True)
             finally:
-                self.retries = endpoint.retries
-                self.at_temperature_0 = endpoint.at_temperature_0
+                self.counts.retries = endpoint.retries
+                self.counts.at_temperature_0 = endpoint.at_temperature_0
 
     async def _classify_one(self, place: int, text: str, endpoint: Endpoint | None) -> bool:
         """Whether the text is dealt with; without an endpoint only what is cached can be."""
@@ -434,7 +392,7 @@ class _Run:
         ]
         label = NO_LABEL
         if self._stopped:
-            self.out_of_budget += 1
+            self.counts.out_of_budget += 1
             return True
         try:
             for _ in range(2):
@@ -442,7 +400,7 @@ class _Run:
                 if answer is None:
                     return False
                 if answer.text is None:
-                    self.refused += 1
+                    self.counts.refused += 1
                     break
                 label = parse_answer(answer.text, self._labels)
                 if label != NO_LABEL:
@@ -454,14 +412,14 @@ class _Run:
                     {"role": "user", "content": correction},
                 ]
             else:
-                self.nonsense += 1
+                self.counts.nonsense += 1
         except BudgetError:
             # Not a cheaper text instead: that would leave the long ones out of the sample.
             self._stopped = True
-            self.out_of_budget += 1
+            self.counts.out_of_budget += 1
             return True
         except EndpointError as error:
-            self.failed += 1
+            self.counts.failed += 1
             self._failures_in_a_row += 1
             if self._failures_in_a_row >= _FAILURES_IN_A_ROW:
                 raise InputError(
@@ -482,7 +440,7 @@ class _Run:
         if endpoint is None:
             if answer is None:
                 return None
-            self.cached += 1
+            self.counts.cached += 1
             self._budget.spent_won += self._budget.won(answer.input_tokens, answer.output_tokens)
         elif answer is None:
             answer = await endpoint.ask(question)

@@ -18,6 +18,7 @@ from typing import Any
 import httpx2
 
 from malmoi.errors import InputError
+from malmoi.finetune.settings import LlmSettings
 
 Messages = Sequence[dict[str, str]]
 
@@ -94,22 +95,6 @@ class Budget:
         self.lost_won += lost
 
 
-@dataclass(kw_only=True)
-class RetryPolicy:
-    """How long to wait for an endpoint.
-
-    Attributes:
-        retries: tries of one question after the first.
-        first_wait_seconds: before the first of them; doubles each time, unless the endpoint names
-            a time itself (Retry-After).
-        timeout_seconds: of one try, from request to last byte.
-    """
-
-    retries: int
-    first_wait_seconds: float
-    timeout_seconds: float
-
-
 def check_client() -> None:
     """See that there is an OpenAI client, without the second that importing it takes.
 
@@ -126,38 +111,28 @@ def check_client() -> None:
 class Endpoint:
     """Asks one model, counting `retries` of any kind; to be used as `async with`."""
 
-    def __init__(
-        self,
-        *,
-        base_url: str,
-        api_key: str,
-        model: str,
-        max_output_tokens: int,
-        patience: RetryPolicy,
-        budget: Budget,
-    ) -> None:
-        check_client()
+    def __init__(self, settings: LlmSettings, api_key: str, budget: Budget) -> None:
         import openai
 
         self._openai = openai
         try:
             self._client = openai.AsyncOpenAI(
-                base_url=base_url, api_key=api_key, max_retries=0, timeout=patience.timeout_seconds
+                base_url=settings.base_url,
+                api_key=api_key,
+                max_retries=0,
+                timeout=settings.timeout_seconds,
             )
         except httpx2.InvalidURL as error:
             raise InputError(
                 "expected an address in llm.base_url, found {base_url} ({error})",
-                base_url=base_url,
+                base_url=settings.base_url,
                 error=error,
             ) from error
         # The raw response: what is no chat completion must not fail inside the client.
         self._create: Callable[..., Any] = self._client.chat.completions.with_raw_response.create
-        self._base_url = base_url
-        self._api_key = api_key
-        self._model = model
-        self._options: dict[str, float] = {"temperature": 0, "max_tokens": max_output_tokens}
-        self._max_output_tokens = max_output_tokens
-        self._patience = patience
+        self._settings, self._api_key = settings, api_key
+        most = settings.max_output_tokens
+        self._options: dict[str, float] = {"temperature": 0, "max_tokens": most}
         self._budget = budget
         self._reached = self._answered = False
         self.retries = 0
@@ -174,24 +149,24 @@ class Endpoint:
         return "temperature" in self._options
 
     async def ask(self, messages: Messages) -> Answer:
-        """The answer to `messages`, after as many tries as patience allows.
+        """The answer to `messages`, after as many tries as the settings allow.
 
         Raises:
             BudgetError: a call, or another try, could cost more than is left.
             EndpointError: all tries failed, in a way that another text may not.
             InputError: the endpoint cannot be reached or refuses key, model or request.
         """
-        for attempt in range(self._patience.retries + 1):
+        for attempt in range(self._settings.retries + 1):
             try:
                 return await self._try(messages)
             except _RetryableError as error:
-                if error.unreachable and (attempt == self._patience.retries or not self._reached):
+                if error.unreachable and (attempt == self._settings.retries or not self._reached):
                     raise InputError(
                         "cannot reach {base_url} ({error}); check llm.base_url and the network",
-                        base_url=self._base_url,
+                        base_url=self._settings.base_url,
                         error=error,
                     ) from error
-                if attempt == self._patience.retries:
+                if attempt == self._settings.retries:
                     raise EndpointError(str(error)) from error
                 self.retries += 1
                 await asyncio.sleep(self._wait_seconds(attempt, error.retry_after))
@@ -200,15 +175,15 @@ class Endpoint:
     async def _try(self, messages: Messages) -> Answer:
         # No token is shorter than a byte in the byte-level vocabularies that such models have.
         most_input = _TEMPLATE_TOKENS + sum(len(m["content"].encode()) for m in messages)
-        worst = self._budget.won(most_input, self._max_output_tokens)
+        worst = self._budget.won(most_input, self._settings.max_output_tokens)
         self._budget.reserve(worst)
         started = time.monotonic()
         spent = lost = 0.0
         try:
             # wait_for, because the client's own time-out starts anew with every byte.
             raw = await asyncio.wait_for(
-                self._create(model=self._model, messages=list(messages), **self._options),
-                self._patience.timeout_seconds,
+                self._create(model=self._settings.model, messages=list(messages), **self._options),
+                self._settings.timeout_seconds,
             )
             seconds = time.monotonic() - started
             self._reached = True
@@ -216,7 +191,7 @@ class Endpoint:
             text, usage = _read_completion(raw.text)
             lost = 0.0
             self._answered = True
-            tokens = usage or (most_input, self._max_output_tokens)
+            tokens = usage or (most_input, self._settings.max_output_tokens)
             spent = self._budget.won(*tokens)
             return Answer(
                 text=text,
@@ -227,7 +202,7 @@ class Endpoint:
             )
         except (TimeoutError, self._openai.APITimeoutError) as error:
             lost = worst  # the endpoint may have worked on it all the same
-            seconds = self._patience.timeout_seconds
+            seconds = self._settings.timeout_seconds
             raise _RetryableError(f"no answer within {seconds:g} s") from error
         except self._openai.APIStatusError as error:
             self._reached = True
@@ -275,8 +250,8 @@ class Endpoint:
         }.get(status, "check llm.model and what the endpoint accepts")
         raise InputError(
             "{base_url} refuses model {model} with HTTP {status} ({told}); {advice}",
-            base_url=self._base_url,
-            model=self._model,
+            base_url=self._settings.base_url,
+            model=self._settings.model,
             status=status,
             told=told,
             advice=advice,
@@ -291,7 +266,7 @@ class Endpoint:
         return parameter == "temperature" and self._options.pop(parameter, None) is not None
 
     def _wait_seconds(self, attempt: int, retry_after: str | None) -> float:
-        wait = self._patience.first_wait_seconds * 2**attempt
+        wait = self._settings.first_wait_seconds * 2**attempt
         # Spread out, so that calls that failed together do not come back together.
         wait *= random.uniform(0.5, 1.0)
         with suppress(TypeError, ValueError):  # absent, or the form with a date

@@ -141,6 +141,11 @@ class Examples:
         return {label: found[index] for index, label in enumerate(self.labels)}
 
     @property
+    def what(self) -> str:
+        """What there are N of, for a sentence."""
+        return "texts" if self.pairs is None else "pairs"
+
+    @property
     def without_label(self) -> int:
         """Texts that have none of the labels; there are some for `multi` only."""
         return sum(not ids for ids in self.label_sets)

@@ -6,6 +6,7 @@ Legend: N texts.
 import math
 import warnings
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import bmat, coo_matrix
@@ -21,6 +22,23 @@ _LARGEST_COMPARED = 200
 _VALUE_RANGES = 10
 # As malmoi.text.duplicates.near: two different values share their lowest byte one time in 256.
 _CHANCE = 1 / 256
+
+
+@dataclass(frozen=True, kw_only=True)
+class SplitTexts:
+    """Which of N texts are in which fold.
+
+    Attributes:
+        folds: how many.
+        fold_of: by the seed, int64 [N] from 1.
+        strata: what is spread evenly, int64 [N], see `strata_of`.
+        groups: what stays together, int64 [N]; None where nothing has to.
+    """
+
+    folds: int
+    fold_of: dict[int, np.ndarray]
+    strata: np.ndarray
+    groups: np.ndarray | None
 
 
 def strata_of(task: Task, targets: np.ndarray) -> np.ndarray:

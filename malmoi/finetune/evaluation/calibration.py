@@ -10,11 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from malmoi.errors import InputError
 from malmoi.inference.prediction import softmax
 
 FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 # As in the paper's experiments (section 5).
 BINS = 15
@@ -94,11 +92,10 @@ def calibrate_out_of_fold(
         probabilities: [N, K], each text's by a model that did not train on it.
         label_ids: [N], given labels, 0 to K - 1.
         fold_of: [N], two different folds at least.
-
-    Raises:
-        InputError: see `check_predictions`.
     """
-    given, labels, folds = check_predictions(probabilities, label_ids, fold_of)
+    given = np.asarray(probabilities, dtype=np.float64)
+    labels = np.asarray(label_ids, dtype=np.int64)
+    folds = np.asarray(fold_of, dtype=np.int64)
     temperatures: dict[int, float] = {}
     scaled = np.empty_like(given)
     for fold in np.unique(folds):
@@ -205,59 +202,6 @@ def negative_log_likelihood(probabilities: ArrayLike, label_ids: ArrayLike) -> f
     labels = np.asarray(label_ids, dtype=np.int64)
     # abs: the mean of ln 1 would be shown as -0.
     return abs(float(_log(given[np.arange(len(labels)), labels]).mean()))
-
-
-def check_predictions(
-    probabilities: ArrayLike, label_ids: ArrayLike, fold_of: ArrayLike
-) -> tuple[FloatArray, IntArray, IntArray]:
-    """The three as arrays, once they fit each other.
-
-    Raises:
-        InputError: shapes differ, a label or a number is out of range, a text's probabilities do
-            not add up to 1 (one label a text is what is measured here), or there is one fold only.
-    """
-    given = np.asarray(probabilities, dtype=np.float64)
-    labels, folds = np.asarray(label_ids), np.asarray(fold_of)
-    if given.ndim != 2 or given.shape[0] < 1 or given.shape[1] < 2:
-        raise InputError(
-            "expected probabilities of shape [texts, labels], found {shape}; give one row a text "
-            "and one column a label, two labels at least",
-            shape=list(given.shape),
-        )
-    for name, values in (("label ids", labels), ("fold numbers", folds)):
-        if values.shape != given.shape[:1] or values.dtype.kind not in "iu":
-            raise InputError(
-                "expected {texts:,} whole numbers as {name}, found shape {shape} of {dtype}; give "
-                "one a text",
-                texts=len(given),
-                name=name,
-                shape=list(values.shape),
-                dtype=values.dtype,
-            )
-    if labels.min() < 0 or labels.max() >= given.shape[1]:
-        raise InputError(
-            "expected label ids from 0 to {last}, found {least} to {most}; give the places of the "
-            "labels",
-            last=given.shape[1] - 1,
-            least=labels.min(),
-            most=labels.max(),
-        )
-    # NaN fails the comparison too; bfloat16 has 8 bits, so sums may be off by about 1/256.
-    sound = (np.abs(given.sum(axis=1) - 1) <= 0.01) & (given >= 0).all(axis=1)
-    if not sound.all():
-        row = int(np.argmin(sound))
-        raise InputError(
-            "expected probabilities that add up to 1, found {total:.3f} for text {row}; give the "
-            "softmax over labels, several labels a text are not supported",
-            total=given[row].sum(),
-            row=row,
-        )
-    if len(np.unique(folds)) < 2:
-        raise InputError(
-            "expected two folds at least, found {folds}; give each text the fold that predicted it",
-            folds=len(np.unique(folds)),
-        )
-    return given, labels.astype(np.int64), folds.astype(np.int64)
 
 
 def _log(probabilities: FloatArray) -> FloatArray:

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from malmoi.errors import InputError
-
 FRACTIONS = (1 / 8, 1 / 4, 1 / 2, 1.0)
 TrainAndScore = Callable[[list[int], list[int]], float]
 
@@ -65,22 +63,9 @@ def learning_curve(
 
     Returns:
         One point a fraction, from the smallest.
-
-    Raises:
-        InputError: a fraction or a fold does not exist.
     """
     labels, held = np.asarray(label_ids, dtype=np.int64), np.asarray(fold_of, dtype=np.int64)
-    known = set(held.tolist())
-    chosen = sorted(known) if folds is None else list(folds)
-    if not chosen or not set(chosen) <= known:
-        raise InputError(
-            "expected folds among {known}, found {chosen}", known=sorted(known), chosen=chosen
-        )
-    if not fractions or not all(0 < fraction <= 1 for fraction in fractions):
-        raise InputError(
-            "expected fractions above 0 and at most 1, found {fractions}; give some like 0.25",
-            fractions=list(fractions),
-        )
+    chosen = sorted(set(held.tolist())) if folds is None else list(folds)
     points = []
     for fraction in sorted(fractions):
         sizes, scores = [], []

@@ -1,4 +1,4 @@
-"""What a fine-tuning run writes into its folder, and what it prints about its folds."""
+"""The files of a fine-tuning run beside its page: `report.json` and `predictions.csv`."""
 
 import csv
 import json
@@ -15,21 +15,9 @@ from malmoi.finetune.data.examples import Examples
 from malmoi.finetune.data.label_cells import write_list
 from malmoi.finetune.evaluation.scores import score, score_multi, score_regression
 from malmoi.finetune.training.cross_validation import CrossValidation
-from malmoi.inference.tasks import Task
 from malmoi.text.reading.spreadsheet_cells import guarded_row
 
 _PACKAGES = ("malmoi", "torch", "transformers", "tokenizers", "scikit-learn", "numpy")
-# Columns of the table of folds: key of the scores and heading.
-_COLUMNS: dict[Task, tuple[tuple[str, str], ...]] = {
-    "single": (("macro_f1", "macro F1"), ("weighted_f1", "weighted F1"), ("accuracy", "accuracy")),
-    "multi": (("macro_f1", "macro F1"), ("micro_f1", "micro F1"), ("accuracy", "accuracy")),
-    "pair": (("macro_f1", "macro F1"), ("weighted_f1", "weighted F1"), ("accuracy", "accuracy")),
-    "pair-regression": (
-        ("spearman", "Spearman"),
-        ("pearson", "Pearson"),
-        ("mean_squared_error", "squared error"),
-    ),
-}
 
 
 def check_free(directory: Path) -> None:
@@ -119,32 +107,3 @@ def pooled_scores(result: CrossValidation) -> dict[str, Any]:
     if result.task == "multi":
         return score_multi(expected, predicted, result.labels)
     return score(expected.tolist(), predicted.tolist(), result.labels)
-
-
-def fold_table(result: CrossValidation) -> str:
-    """All folds, then mean ± standard deviation and the 95% interval of the mean; aligned text."""
-    columns = _COLUMNS[result.task]
-    seeds = len(result.seeds) > 1
-    header = [*(["seed"] if seeds else []), "fold", "texts", *(name for _, name in columns)]
-    # A linear model has none.
-    epochs = any(fold.epochs for fold in result.results)
-    rows = [[*header, *(["epoch"] if epochs else []), "seconds"]]
-    for fold in result.results:
-        rows.append(
-            [
-                *([str(fold.seed)] if seeds else []),
-                str(fold.fold),
-                f"{len(fold.places):,}",
-                *(f"{fold.scores[key]:.4f}" for key, _ in columns),
-                *([str(fold.best_epoch)] if epochs else []),
-                f"{fold.seconds:.1f}",
-            ]
-        )
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ["  ".join(map(str.rjust, row, widths)) for row in rows]
-    found = result.summary
-    lines.append(
-        f"{columns[0][1]} {found.mean:.4f} ± {found.sd:.4f} (sd of {len(result.results)} folds), "
-        f"95% interval of the mean {found.low:.4f} to {found.high:.4f}"
-    )
-    return "\n".join(lines)

@@ -15,18 +15,13 @@ from typing import Any
 
 import jinja2
 import numpy as np
-from numpy.typing import ArrayLike
 
-from malmoi.errors import InputError
 from malmoi.files import write_at_once
 from malmoi.finetune.data.examples import Contradiction
 from malmoi.finetune.evaluation.calibration import (
     HIGHEST_TEMPERATURE,
     LOWEST_TEMPERATURE,
     Calibration,
-    IntArray,
-    calibrate_out_of_fold,
-    check_predictions,
 )
 from malmoi.finetune.evaluation.label_errors import find_likely_errors
 from malmoi.finetune.evaluation.learning_curve import CurvePoint
@@ -80,10 +75,9 @@ class ReportContent:
         labels: K names; a label's place is its id.
         texts: N.
         ids: N, of the records.
-        label_ids: [N], given labels.
-        probabilities: [N, K], each text's by the model that did not train on it; with several
-            seeds, those of the first seed of `fold_f1`.
-        fold_of: [N], the fold that predicted each text.
+        label_ids: int64 [N], given labels.
+        calibration: of each text's probabilities by the model that did not train on it; with
+            several seeds, those of the first seed of `fold_f1`.
         fold_f1: seed to the macro F1 of its folds, in order.
         baselines: rows to compare, this model's among them, in the order to show.
         learning_curve: see `malmoi.finetune.evaluation.learning_curve`; left out if empty.
@@ -98,9 +92,8 @@ class ReportContent:
     labels: Sequence[str]
     texts: Sequence[str]
     ids: Sequence[str]
-    label_ids: ArrayLike
-    probabilities: ArrayLike
-    fold_of: ArrayLike
+    label_ids: np.ndarray
+    calibration: Calibration
     fold_f1: Mapping[int, Sequence[float]]
     baselines: Sequence[ComparedRow] = ()
     learning_curve: Sequence[CurvePoint] = ()
@@ -112,11 +105,7 @@ class ReportContent:
 
 
 def write_report_page(path: Path, content: ReportContent, *, keywords: bool = True) -> None:
-    """Write the page as a whole or not at all.
-
-    Raises:
-        InputError: see `report_page`.
-    """
+    """Write the page as a whole or not at all."""
     write_at_once(path, report_page(content, keywords=keywords))
 
 
@@ -126,13 +115,13 @@ def report_page(content: ReportContent, *, keywords: bool = True) -> str:
     Args:
         content: what was measured.
         keywords: list each label's words by Kiwi, which takes up to 10 s of a core and 0.5 GiB.
-
-    Raises:
-        InputError: the parts of `content` do not fit each other.
     """
-    _, label_ids, _ = _check(content)
-    calibration = calibrate_out_of_fold(content.probabilities, label_ids, content.fold_of)
+    label_ids, calibration = content.label_ids, content.calibration
     predicted = calibration.probabilities.argmax(axis=1)
+    confidence = calibration.probabilities.max(axis=1)
+    wrong = np.flatnonzero(predicted != label_ids)
+    ranked = wrong[np.argsort(-confidence[wrong], kind="stable")][:_MISTAKES].tolist()
+    points = sorted(content.learning_curve, key=lambda point: point.texts)
     scores = score(label_ids.tolist(), predicted.tolist(), list(content.labels))
     words = label_keywords(content.texts, label_ids, len(content.labels)) if keywords else []
     errors = find_likely_errors(calibration.probabilities, label_ids)
@@ -146,8 +135,14 @@ def report_page(content: ReportContent, *, keywords: bool = True) -> str:
         remarks=[one.korean for one in remarks(scores, weighted=content.weighted)],
         **_confusion(content.labels, scores["confusion"]),
         **_calibration(calibration),
-        **_curve(content.learning_curve),
-        **_mistakes(content, label_ids, calibration),
+        points=points,
+        curve_chart=curve_chart(points) if points else None,
+        mistake_count=len(wrong),
+        mistakes=[
+            _shown(content, place, label_ids[place], predicted[place])
+            | {"confidence": confidence[place]}
+            for place in ranked
+        ],
         likely_error_count=len(errors),
         likely_errors=[
             _shown(content, error.place, label_ids[error.place], error.suggested)
@@ -179,27 +174,6 @@ def _plainly(value: object) -> str:
     if value is None or isinstance(value, str | int | float):
         return str(value)
     return json.dumps(value, ensure_ascii=False, default=str)
-
-
-def _check(content: ReportContent) -> tuple[Any, IntArray, IntArray]:
-    checked = check_predictions(content.probabilities, content.label_ids, content.fold_of)
-    texts, labels = checked[0].shape
-    for name, found, expected in (
-        ("texts", len(content.texts), texts),
-        ("ids", len(content.ids), texts),
-        ("label names", len(content.labels), labels),
-    ):
-        if found != expected:
-            raise InputError(
-                "expected {expected:,} {name} as in the probabilities, found {found:,}; give all "
-                "of the same run",
-                expected=expected,
-                name=name,
-                found=found,
-            )
-    if not content.fold_f1 or not all(content.fold_f1.values()):
-        raise InputError("expected the F1 of each seed's folds, found none; give one list a seed")
-    return checked
 
 
 def _sd(values: Sequence[float]) -> float:
@@ -269,28 +243,6 @@ def _calibration(found: Calibration) -> dict[str, Any]:
         sides.append(side)
     failed = found.temperature in (LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE)
     return {"calibration": found, "calibration_failed": failed, "sides": sides}
-
-
-def _curve(points: Sequence[CurvePoint]) -> dict[str, Any]:
-    points = sorted(points, key=lambda point: point.texts)
-    return {"points": points, "curve_chart": curve_chart(points) if points else None}
-
-
-def _mistakes(
-    content: ReportContent, label_ids: IntArray, calibration: Calibration
-) -> dict[str, Any]:
-    predicted = calibration.probabilities.argmax(axis=1)
-    confidence = calibration.probabilities.max(axis=1)
-    wrong = np.flatnonzero(predicted != label_ids)
-    ranked = wrong[np.argsort(-confidence[wrong], kind="stable")]
-    return {
-        "mistake_count": len(wrong),
-        "mistakes": [
-            _shown(content, place, label_ids[place], predicted[place])
-            | {"confidence": confidence[place]}
-            for place in ranked[:_MISTAKES].tolist()
-        ],
-    }
 
 
 def _shown(content: ReportContent, place: int, given: int, predicted: int) -> dict[str, Any]:

@@ -4,9 +4,13 @@ docs/reference/report-json.md describes `report.json`.
 """
 
 import json
+import time
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from malmoi.files import write_at_once
 from malmoi.finetune.baselines.baseline import Baseline
@@ -15,11 +19,17 @@ from malmoi.finetune.data.examples import Examples
 from malmoi.finetune.evaluation.calibration import Calibration, calibrate_out_of_fold
 from malmoi.finetune.evaluation.learning_curve import CurvePoint
 from malmoi.finetune.plan import KfoldPlan, QuickPlan
-from malmoi.finetune.report.files import package_versions, pooled_scores
+from malmoi.finetune.report.files import (
+    package_versions,
+    pooled_scores,
+    write_predictions,
+    write_report,
+)
 from malmoi.finetune.report.page import ComparedRow, ReportContent, write_report_page
-from malmoi.finetune.training.cross_validation import CrossValidation, FoldResult
+from malmoi.finetune.training.cross_validation import CrossValidation
 from malmoi.finetune.training.linear_folds import Added
 from malmoi.inference.classifier import CALIBRATION
+from malmoi.inference.learnt_texts import text_keys, write_learnt
 
 # Version of report.json: raised by a change that a reader of it would notice.
 VERSION = 1
@@ -28,61 +38,120 @@ _ENCODER_ALONE, _LINEAR_ALONE = "인코더만", "선형 모델만"
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """What a run measured beside its folds.
+    """What a run found out.
 
     Attributes:
+        plan: of the run.
+        examples: the texts.
+        reading: how the files were read, as JSON.
+        result: of k-fold.
+        final_training: what the training on all texts decided.
+        learnt: texts left out because the classifier that was gone on from has learnt them.
+        cut: texts of which the encoder learnt only the beginning.
+        added: encoder and linear model, each by itself; None where one of them is all.
         baselines: rows of the table of baselines.
         summaries: what report.json says of each.
         curve: the learning curve.
-        calibration: of the first seed; None where it is not defined.
-        added: encoder and linear model, each by itself; None where one of them is all.
     """
 
+    plan: KfoldPlan | QuickPlan
+    examples: Examples
+    reading: Any
+    result: CrossValidation
+    final_training: dict[str, Any]
+    learnt: int = 0
+    cut: int = 0
+    added: Added | None = None
     baselines: list[Baseline] = field(default_factory=list)
     summaries: list[dict[str, Any]] = field(default_factory=list)
     curve: list[CurvePoint] = field(default_factory=list)
-    calibration: Calibration | None = None
-    added: Added | None = None
+
+    @cached_property
+    def calibration(self) -> Calibration | None:
+        """Temperature scaling of the first seed's probabilities; of one label a text only."""
+        if self.examples.task != "single":
+            return None
+        result, seed = self.result, self.result.seeds[0]
+        return calibrate_out_of_fold(
+            result.probabilities(seed), result.targets, result.fold_of(seed)
+        )
 
 
-def report_of(
-    plan: KfoldPlan | QuickPlan,
-    examples: Examples,
-    result: CrossValidation,
-    measured: Measured,
-    *,
-    learnt: int,
-    cut: int,
-    reading: Any,
-    final_training: dict[str, Any],
-) -> dict[str, Any]:
-    """What `report.json` says, but for the versions and the time it took.
+def write_run(folder: Path, measured: Measured, started: float) -> None:
+    """Write all of a run but the classifier: `report.json`, `predictions.csv`, and the page.
 
     Args:
-        plan: of the run.
-        examples: the texts.
-        result: of k-fold.
-        measured: beside it.
-        learnt: texts left out because the classifier that was gone on from has learnt them.
-        cut: texts of which the encoder learnt only the beginning.
-        reading: how the files were read, as JSON.
-        final_training: what the training on all texts decided.
+        folder: is there, and empty.
+        measured: what there is to say.
+        started: when the run began, by `time.monotonic`.
     """
+    added = measured.added
+    alone = {} if added is None else {"encoder": added.encoder, "linear": added.linear}
+    write_predictions(folder / "predictions.csv", measured.examples, measured.result, alone)
+    report = report_of(measured) | {"seconds": round(time.monotonic() - started, 3)}
+    write_report(folder / "report.json", report)
+    if measured.calibration is not None:
+        write_report_page(folder / "report.html", _page_of(measured, measured.calibration))
+
+
+def complete_model(model: Path, measured: Measured, before: np.ndarray | None = None) -> None:
+    """Keep beside the weights what `Classifier.load` looks for: temperature, and texts learnt.
+
+    Args:
+        model: the folder of the classifier.
+        measured: gives both.
+        before: keys of the texts that it had learnt before, see `learnt_texts`.
+    """
+    examples = measured.examples
+    if measured.calibration is not None:
+        temperature = {"temperature": measured.calibration.temperature}
+        write_at_once(model / CALIBRATION, json.dumps(temperature))
+    write_learnt(model, text_keys(examples.texts, examples.pairs), before)
+
+
+def report_of(measured: Measured) -> dict[str, Any]:
+    """What `report.json` says, but for the versions and the time it took."""
+    examples, result = measured.examples, measured.result
     score = "spearman" if examples.task == "pair-regression" else "f1"
     report: dict[str, Any] = {
         "version": VERSION,
-        "plan": plan.as_json(),
+        "plan": measured.plan.as_json(),
         "data": {
-            **_data_of(examples, learnt),
-            "cut_to_max_length": cut,
-            "reading": reading,
+            "path": str(examples.path),
+            "sha256": examples.sha256,
+            "texts": len(examples.texts),
+            "per_label": examples.counts,
+            "left_out": {
+                "unlabelled": examples.unlabelled,
+                "repeated": examples.repeats,
+                "contradicting": examples.contradictions,
+                "empty": examples.empty,
+                "learnt": measured.learnt,
+            },
+            "contradicting": [
+                {name: value for name, value in asdict(one).items() if name != "text"}
+                for one in examples.contradicting
+            ],
+            "cut_to_max_length": measured.cut,
+            "reading": measured.reading,
         },
         f"mean_{score}": result.mean_score,
         f"sd_{score}": result.sd_score,
         "interval_95": [result.summary.low, result.summary.high],
-        "folds": [_fold_of(fold) for fold in result.results],
+        "folds": [
+            {
+                "seed": fold.seed,
+                "fold": fold.fold,
+                "texts": len(fold.places),
+                "epochs": fold.epochs,
+                "best_epoch": fold.best_epoch,
+                "seconds": round(fold.seconds, 3),
+                **fold.scores,
+            }
+            for fold in result.results
+        ],
         "pooled": pooled_scores(result),
-        "final_training": final_training,
+        "final_training": measured.final_training,
     }
     if measured.added is not None:
         report["parts"] = measured.added.describe()
@@ -95,80 +164,26 @@ def report_of(
     return report
 
 
-def _data_of(examples: Examples, learnt: int) -> dict[str, Any]:
-    return {
-        "path": str(examples.path),
-        "sha256": examples.sha256,
-        "texts": len(examples.texts),
-        "per_label": examples.counts,
-        "left_out": {
-            "unlabelled": examples.unlabelled,
-            "repeated": examples.repeats,
-            "contradicting": examples.contradictions,
-            "empty": examples.empty,
-            "learnt": learnt,
+def _page_of(measured: Measured, calibration: Calibration) -> ReportContent:
+    examples, result, plan = measured.examples, measured.result, measured.plan
+    return ReportContent(
+        title=examples.path.name,
+        labels=examples.labels,
+        texts=examples.texts,
+        ids=examples.ids,
+        label_ids=result.targets,
+        calibration=calibration,
+        fold_f1={
+            seed: [fold.scores["macro_f1"] for fold in result.of_seed(seed)]
+            for seed in result.seeds
         },
-        "contradicting": [
-            {name: value for name, value in asdict(one).items() if name != "text"}
-            for one in examples.contradicting
-        ],
-    }
-
-
-def _fold_of(fold: FoldResult) -> dict[str, Any]:
-    return {
-        "seed": fold.seed,
-        "fold": fold.fold,
-        "texts": len(fold.places),
-        "epochs": fold.epochs,
-        "best_epoch": fold.best_epoch,
-        "seconds": round(fold.seconds, 3),
-        **fold.scores,
-    }
-
-
-def calibrate(result: CrossValidation) -> Calibration:
-    """Temperature scaling of the first seed's out-of-fold probabilities."""
-    seed = result.seeds[0]
-    return calibrate_out_of_fold(result.probabilities(seed), result.targets, result.fold_of(seed))
-
-
-def save_temperature(model: Path, temperature: float) -> None:
-    """Keep the temperature beside the weights, where `Classifier.load` finds it."""
-    write_at_once(model / CALIBRATION, json.dumps({"temperature": temperature}))
-
-
-def write_page(
-    path: Path,
-    plan: KfoldPlan | QuickPlan,
-    examples: Examples,
-    result: CrossValidation,
-    measured: Measured,
-) -> None:
-    """Write `report.html`."""
-    seed = result.seeds[0]
-    write_report_page(
-        path,
-        ReportContent(
-            title=examples.path.name,
-            labels=examples.labels,
-            texts=examples.texts,
-            ids=examples.ids,
-            label_ids=result.targets,
-            probabilities=result.probabilities(seed),
-            fold_of=result.fold_of(seed),
-            fold_f1={
-                one: [fold.scores["macro_f1"] for fold in result.of_seed(one)]
-                for one in result.seeds
-            },
-            baselines=_page_rows(measured),
-            learning_curve=measured.curve,
-            contradicting=examples.contradicting,
-            contradictions=examples.contradictions,
-            weighted=plan.weighted,
-            settings=plan.shown(),
-            environment=package_versions() | asdict(plan.execution),
-        ),
+        baselines=_page_rows(measured),
+        learning_curve=measured.curve,
+        contradicting=examples.contradicting,
+        contradictions=examples.contradictions,
+        weighted=plan.weighted,
+        settings=plan.shown(),
+        environment=package_versions() | asdict(plan.execution),
     )
 
 

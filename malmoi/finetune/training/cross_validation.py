@@ -41,20 +41,20 @@ class FoldResult:
         probabilities: [n, K] float32; [n, 1] predicted values for a regression.
         thresholds: [K] float32 for `multi`, else None.
         scores: see `malmoi.finetune.evaluation.scores.score_task`.
-        epochs: that were run.
-        best_epoch: whose weights predicted.
         seconds: for training and prediction.
+        epochs: that were run; none by a linear model.
+        best_epoch: whose weights predicted.
     """
 
     seed: int
     fold: int
     places: np.ndarray
     probabilities: np.ndarray
-    thresholds: np.ndarray | None
     scores: dict[str, Any]
-    epochs: int
-    best_epoch: int
     seconds: float
+    thresholds: np.ndarray | None = None
+    epochs: int = 0
+    best_epoch: int = 0
 
     def save(self, path: Path) -> None:
         """Write it whole or not at all."""
@@ -100,6 +100,50 @@ class CrossValidation:
     folds: int
     seeds: tuple[int, ...]
     results: list[FoldResult]
+
+    @classmethod
+    def of_one_fit(
+        cls,
+        labels: list[str],
+        targets: np.ndarray,
+        seed: int,
+        fold_of: np.ndarray,
+        probabilities: np.ndarray,
+        seconds: float,
+    ) -> "CrossValidation":
+        """What a model of one label a text gave that was fitted in all folds in one go.
+
+        Args:
+            labels: K names.
+            targets: int64 [N].
+            seed: of the split.
+            fold_of: int64 [N], from 1.
+            probabilities: float32 [N, K], of each text by what did not learn from it.
+            seconds: that a fold took.
+        """
+        folds = int(fold_of.max())
+        results = []
+        for fold in range(1, folds + 1):
+            places = np.flatnonzero(fold_of == fold)
+            found = probabilities[places]
+            results.append(
+                FoldResult(
+                    seed=seed,
+                    fold=fold,
+                    places=places,
+                    probabilities=found,
+                    scores=score_task("single", targets[places], found, labels),
+                    seconds=seconds,
+                )
+            )
+        return cls(
+            task="single",
+            labels=labels,
+            targets=targets,
+            folds=folds,
+            seeds=(seed,),
+            results=results,
+        )
 
     @property
     def fold_scores(self) -> list[float]:

@@ -62,10 +62,6 @@ class Added:
         }
         return {**scores, "weights": self.stack.weights}
 
-    def alone(self) -> dict[str, CrossValidation]:
-        """Each of the two by itself, by its name."""
-        return {"encoder": self.encoder, "linear": self.linear}
-
     def better_alone(self) -> str:
         """A line where one of the two had the higher macro F1 in each fold; "" elsewhere.
 

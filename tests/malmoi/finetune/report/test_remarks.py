@@ -5,7 +5,7 @@ import pytest
 
 from malmoi.finetune.evaluation.scores import score
 from malmoi.finetune.report.remarks import remarks
-from malmoi.finetune.runner import print_remarks
+from malmoi.finetune.report.terminal import print_remarks
 from malmoi.finetune.training.cross_validation import CrossValidation, FoldResult
 
 

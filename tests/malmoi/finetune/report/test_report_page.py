@@ -1,12 +1,15 @@
 """The page: sound HTML that says what was measured, whatever the texts contain."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from malmoi.finetune.evaluation.calibration import calibrate_out_of_fold
 from malmoi.finetune.evaluation.learning_curve import CurvePoint
 from malmoi.finetune.report.page import ComparedRow, ReportContent, report_page, write_report_page
 from malmoi.text.label_keywords import label_keywords
@@ -57,22 +60,27 @@ class Page(HTMLParser):
 
 
 def content(
-    n_labels: int = 3, n_texts: int = 60, right: float = 0.8, **changes: object
+    n_labels: int = 3,
+    n_texts: int = 60,
+    right: float = 0.8,
+    label_ids: Sequence[int] | None = None,
+    probabilities: ArrayLike | None = None,
+    **changes: object,
 ) -> ReportContent:
     """A made-up run in which about `right` of the predictions are right."""
     random = np.random.default_rng(0)
-    ids = np.arange(n_texts) % n_labels
-    seen = np.where(random.random(n_texts) < right, ids, (ids + 1) % n_labels)
-    probabilities = np.full((n_texts, n_labels), 0.3 / (n_labels - 1), dtype=np.float32)
-    probabilities[np.arange(n_texts), seen] = 0.7
+    ids = np.arange(n_texts) % n_labels if label_ids is None else np.array(label_ids)
+    if probabilities is None:
+        seen = np.where(random.random(n_texts) < right, ids, (ids + 1) % n_labels)
+        probabilities = np.full((n_texts, n_labels), 0.3 / (n_labels - 1), dtype=np.float32)
+        probabilities[np.arange(n_texts), seen] = 0.7
     whole = ReportContent(
         title="memos",
         labels=[f"라벨{label}" for label in range(n_labels)],
         texts=[f"텍스트 {number}번" for number in range(n_texts)],
         ids=[f"memo-{number:04}" for number in range(n_texts)],
         label_ids=ids,
-        probabilities=probabilities,
-        fold_of=np.arange(n_texts) % 5 + 1,
+        calibration=calibrate_out_of_fold(probabilities, ids, np.arange(n_texts) % 5 + 1),
         fold_f1={0: [0.81, 0.79, 0.8, 0.78, 0.82]},
     )
     return replace(whole, **changes)  # type: ignore[arg-type]
@@ -173,13 +181,8 @@ def test_few_and_many_labels() -> None:
 
 def test_long_texts_unfold_and_the_page_stays_small() -> None:
     texts = 4_000  # only the digits of some numbers grow with more
-    random = np.random.default_rng(1)
     long = "가나다 " * 3_000
-    given = replace(
-        content(n_labels=44, n_texts=texts, right=0.5),
-        texts=[long] * texts,
-        fold_of=random.integers(1, 6, texts),
-    )
+    given = content(n_labels=44, n_texts=texts, right=0.5, texts=[long] * texts)
     source = report_page(given, keywords=False)
     assert len(source.encode()) < 2_000_000
     assert source.count("<details") == 70
@@ -205,8 +208,8 @@ def test_keywords_are_those_of_the_label() -> None:
 
 def test_keywords_are_on_the_page() -> None:
     rows = separable()
-    given = replace(
-        content(n_texts=len(rows)),
+    given = content(
+        n_texts=len(rows),
         texts=[text for text, _ in rows],
         label_ids=[LABELS.index(label) for _, label in rows],
         labels=LABELS,
