@@ -21,7 +21,7 @@ from malmoi.text.reading.columns import (
     header_below,
     plain_name,
 )
-from malmoi.text.reading.nested import texts_in_lists
+from malmoi.text.reading.nested import texts_inside
 from malmoi.text.reading.notes import ReadingNotes, SourceNotes
 from malmoi.text.reading.options import ReadOptions
 from malmoi.text.reading.records import iter_whole_rows
@@ -105,7 +105,7 @@ def look_at(source: Source, *, no_header: bool = False) -> FilePreview:
         if table.objects is not None:
             seen = _preview(table.columns, table.sample, notes, source)
             rows = (dict(zip(table.columns, row, strict=True)) for row in table.sample)
-            if seen.origin != "table" or not (paths := texts_in_lists(rows)):
+            if seen.origin != "table" or not (paths := texts_inside(rows)):
                 return seen
             if ColumnRequest().fits(table.columns, table.sample):
                 return seen

@@ -5,7 +5,7 @@ from typing import Any
 
 # What is shown of a text, and how many paths to texts are (assumptions).
 _EXAMPLE_CHARACTERS = 20
-_MOST_PATHS = 12
+_MOST_PATHS = 6
 # Items of a list that are looked at for texts.
 _SAMPLE_ITEMS = 3
 
@@ -48,18 +48,18 @@ def through_lists(row: dict[str, Any], path: str) -> Iterator[dict[str, Any]]:
         yield row
 
 
-def texts_in_lists(rows: Iterable[dict[str, Any]]) -> dict[str, str]:
-    """Paths through lists to texts, the longest texts first, with the beginning of one of each."""
+def texts_inside(rows: Iterable[dict[str, Any]]) -> dict[str, str]:
+    """Paths to texts inside objects and lists, the longest first, each with how one begins."""
     found: dict[str, str] = {}
 
-    def look(value: object, path: str, in_list: bool) -> None:
+    def look(value: object, path: str, is_inside: bool) -> None:
         if isinstance(value, dict):
             for key, inner in value.items():
-                look(inner, f"{path}.{key}" if path else key, in_list)
+                look(inner, f"{path}.{key}" if path else key, bool(path))
         elif isinstance(value, list):
             for item in value[:_SAMPLE_ITEMS]:
                 look(item, path, True)
-        elif in_list and isinstance(value, str) and any(map(str.isalpha, value)):
+        elif is_inside and isinstance(value, str) and any(map(str.isalpha, value)):
             found[path] = max(found.get(path, ""), value, key=len)
 
     for row in rows:

@@ -33,7 +33,7 @@ from malmoi.text.reading.delimiters import (
 )
 from malmoi.text.reading.formats import HEAD_BYTES, TEXT_FORMATS, refuse_another_kind
 from malmoi.text.reading.json_rows import json_table
-from malmoi.text.reading.nested import texts_in_lists
+from malmoi.text.reading.nested import texts_inside
 from malmoi.text.reading.notes import BLANK_LINES, SourceNotes
 from malmoi.text.reading.options import ReadOptions
 from malmoi.text.reading.sheets import open_sheets
@@ -259,7 +259,7 @@ def places_in(table: Table, request: ColumnRequest, source: Source) -> ColumnPla
         return request.locate(table.columns, source.shown, table.sample)
     except InputError as error:
         if table.objects is not None:
-            _refuse_texts_in_lists(table, request, source)
+            _refuse_texts_inside(table, request, source)
         if has_text_column(table.columns, request.text):
             raise
         if table.objects is not None:
@@ -282,7 +282,7 @@ def places_in(table: Table, request: ColumnRequest, source: Source) -> ColumnPla
         ) from error
 
 
-def _refuse_texts_in_lists(table: Table, request: ColumnRequest, source: Source) -> None:
+def _refuse_texts_inside(table: Table, request: ColumnRequest, source: Source) -> None:
     """Name the paths to texts where no column has them; a row of each item is made by such a path.
 
     Raises:
@@ -291,10 +291,10 @@ def _refuse_texts_in_lists(table: Table, request: ColumnRequest, source: Source)
     if ColumnRequest(text=request.text).fits(table.columns, table.sample):
         return
     rows = (dict(zip(table.columns, row, strict=True)) for row in table.sample)
-    if paths := texts_in_lists(rows):
+    if paths := texts_inside(rows):
         raise InputError(
-            "no text column: the texts are inside lists; name where by --text-column, as one of "
-            "{paths:, }",
+            "no text column: the texts are inside objects or lists; name where by --text-column, "
+            "as one of {paths:, }",
             place=source.shown,
             paths=[f"{path} ({text})" for path, text in paths.items()],
         )
