@@ -9,9 +9,13 @@ from collections.abc import Sequence
 import altair as alt
 import pandas as pd
 
+from malmoi.app.language import say
 from malmoi.labels.project import PALETTE
 
 _WIDEST_LABEL = 200
+# Columns whose names fit side by side; more are written aslant.
+_MOST_LEVEL = 7
+_MOST_CELLS_WITH_NUMBERS = 400
 Layered = alt.LayerChart | alt.FacetChart
 
 
@@ -21,8 +25,9 @@ def bars(
     """Horizontal bars; the number stands with the name, where it has the colour of the theme.
 
     Args:
-        frame: `name` and `number`, in the order of the bars.
-        title: what the numbers are.
+        frame: `name` and `number`, in the order of the bars; `color` of each where they differ.
+        title: what the numbers are; shares, which `written` as a percentage tells, go up to 1.
+        color: of all.
         written: how, as Python and https://d3js.org/d3-format understand it.
     """
     frame = frame.assign(
@@ -31,12 +36,16 @@ def bars(
             for name, number in zip(frame["name"], frame["number"], strict=True)
         ]
     )
+    x = alt.X("number:Q", title=title, axis=alt.Axis(tickCount=4))
+    if written.endswith("%"):
+        x = x.axis(format=".0%").scale(domain=[0, 1])
     return (
         alt.Chart(frame, height=alt.Step(24))
-        .mark_bar(color=color)
+        .mark_bar()
         .encode(
             y=alt.Y("shown:N", sort=None, title=None, axis=alt.Axis(labelLimit=_WIDEST_LABEL)),
-            x=alt.X("number:Q", title=title, axis=alt.Axis(tickCount=4)),
+            x=x,
+            color=alt.Color("color:N", scale=None) if "color" in frame else alt.value(color),
             tooltip=[
                 alt.Tooltip("name:N", title=" "),
                 alt.Tooltip("number:Q", title=title, format=written),
@@ -79,32 +88,68 @@ def confusion(frame: pd.DataFrame, rows: str, columns: str, order: Sequence[str]
     """A table of numbers, darker where they are higher.
 
     Args:
-        frame: `row`, `column`, `number`, and `share` of its row, from 0 to 1.
+        frame: `row`, `column`, `number`; of each row a cell is darker by its share.
         rows: what they are.
         columns: what they are.
         order: of the names in both.
     """
     order = list(order)
-    base = alt.Chart(frame, height=alt.Step(36)).encode(
+    totals = frame.groupby("row")["number"].transform("sum")
+    frame = frame.assign(share=frame["number"] / totals.clip(lower=1))
+    base = alt.Chart(frame, height=alt.Step(max(18, 36 - len(order)))).encode(
         y=alt.Y("row:N", sort=order, title=rows, axis=alt.Axis(labelLimit=_WIDEST_LABEL)),
         x=alt.X(
             "column:N",
             sort=order,
             title=columns,
-            axis=alt.Axis(labelAngle=0, labelLimit=120, orient="top"),
+            axis=alt.Axis(
+                labelAngle=0 if len(order) < _MOST_LEVEL else -45, labelLimit=120, orient="top"
+            ),
         ),
         tooltip=[
             alt.Tooltip("row:N", title=rows),
             alt.Tooltip("column:N", title=columns),
-            alt.Tooltip("number:Q"),
-            alt.Tooltip("share:Q", format=".0%"),
+            alt.Tooltip("number:Q", title=say("Number of texts"), format=","),
+            alt.Tooltip("share:Q", title=say("Share"), format=".1%"),
         ],
     )
     cells = base.mark_rect(stroke="white").encode(
         color=alt.Color("share:Q", scale=alt.Scale(scheme="blues", domain=[0, 1]), legend=None)
     )
+    if len(frame) > _MOST_CELLS_WITH_NUMBERS:
+        return alt.layer(cells)
     numbers = base.mark_text().encode(
         text=alt.Text("number:Q", format=","),
         color=alt.condition(alt.datum.share > 0.5, alt.value("white"), alt.value("#1d2a26")),
     )
     return alt.layer(cells, numbers)
+
+
+def label_scores(frame: pd.DataFrame, names: Sequence[str]) -> alt.Chart:
+    """F1 of each label, the bars of two models beside each other.
+
+    Args:
+        frame: `label`, `model`, `f1`.
+        names: of the models.
+    """
+    names = list(names)
+    return (
+        alt.Chart(frame, height=alt.Step(14))
+        .mark_bar(cornerRadiusEnd=2)
+        .encode(
+            y=alt.Y("label:N", sort=None, title=None, axis=alt.Axis(labelLimit=_WIDEST_LABEL)),
+            yOffset=alt.YOffset("model:N", sort=names),
+            x=alt.X("f1:Q", title="F1", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(tickCount=5)),
+            color=alt.Color(
+                "model:N",
+                sort=names,
+                scale=alt.Scale(domain=names, range=list(PALETTE[: len(names)])),
+                legend=alt.Legend(title=None, orient="top", labelLimit=300),
+            ),
+            tooltip=[
+                alt.Tooltip("model:N", title=say("Model")),
+                alt.Tooltip("label:N", title=say("Label")),
+                alt.Tooltip("f1:Q", title="F1", format=".3f"),
+            ],
+        )
+    )

@@ -14,7 +14,14 @@ import streamlit as st
 
 from malmoi.app.batch import Corrections, SavedLabel
 from malmoi.app.explanation import explain
-from malmoi.app.keeping import Decision, Place, keep, may_take_back, place_for, take_labels_back
+from malmoi.app.label_saving import (
+    Decision,
+    Place,
+    keep,
+    may_take_back,
+    place_for,
+    take_labels_back,
+)
 from malmoi.app.language import language, say
 from malmoi.app.plain_text import escaped
 from malmoi.errors import InputError
@@ -25,7 +32,7 @@ from malmoi.labels.people import Person
 if TYPE_CHECKING:
     from malmoi.app.visit import Visit
 
-# As many as `malmoi.app.keeping.keep` takes at a time.
+# As many as `malmoi.app.label_saving.keep` takes at a time.
 _AT_A_TIME = 1_000
 
 

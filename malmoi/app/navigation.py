@@ -10,7 +10,7 @@ from malmoi.app.chrome import draw_chrome
 from malmoi.app.explanation import explain
 from malmoi.app.language import say
 from malmoi.app.login import logged_in, needs_login
-from malmoi.app.visit import SIDEBAR, Visit, draw_sidebar
+from malmoi.app.visit import SIDEBAR, Visit, draw_sidebar, open_project_named
 from malmoi.errors import InputError
 from malmoi.messages import Phrase
 
@@ -36,7 +36,7 @@ PAGES = (
     AppPage(module="settings", title=Phrase("Settings"), icon="settings"),
 )
 
-_DRAWN = "pages"
+_DRAWN, _NEXT_VIEW = "pages", "next_projects_view"
 # The default page has no name in the address, whatever it is called here. It is also a hidden page
 # under the name that people expect beside those of the others.
 _DEFAULT, _HOME = PAGES[0].module, "home"
@@ -96,6 +96,21 @@ def go_to(module: str) -> None:
         # A page is known by its place in the address; this one is never drawn itself.
         page = st.Page(_nothing, url_path=_name_in_address(module))
         st.switch_page(page, query_params=_held())
+
+
+def open_project(name: str, *, to_label: bool) -> None:
+    """Let the project be the open one and label it, or else show the list; ends this run."""
+    open_project_named(name)
+    if to_label:
+        go_to("labelling")
+    st.session_state[_NEXT_VIEW] = "list"
+    st.rerun()
+
+
+def next_projects_view() -> str | None:
+    """The part of the page 작업 that `open_project` asks for, told once; None: as it is."""
+    view: str | None = st.session_state.pop(_NEXT_VIEW, None)
+    return view
 
 
 def _held() -> dict[str, str]:

@@ -17,7 +17,7 @@ from malmoi.app.corrections import (
     tell_saved,
 )
 from malmoi.app.downloads import offer_table
-from malmoi.app.keeping import place_for, tell_place
+from malmoi.app.label_saving import place_for, tell_place
 from malmoi.app.language import say, say_choice_again
 from malmoi.app.visit import Visit
 from malmoi.free_names import free_name

@@ -41,6 +41,12 @@ class OpenProject:
         """Whether the visitor has this role in it; what decides is the store, not this."""
         return allows(self.project.role, needed)
 
+    def draw_name(self) -> None:
+        """Say which project a page is about, as its name is written."""
+        with st.container(horizontal=True):
+            st.markdown(":material/folder_open:", width="content")
+            st.text(self.project.name)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Visit:

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from malmoi.app.as_of import local_time
 from malmoi.app.explanation import explain
 from malmoi.app.language import say
+from malmoi.app.local_time import local_time
 from malmoi.app.plain_text import escaped
 from malmoi.app.reviewing.one_text import joined
 from malmoi.app.visit import OpenProject

@@ -1,12 +1,13 @@
 """What the visitor looks for on the page 살펴보기, as a search of the store."""
 
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime, time, timedelta
 from typing import Any
 
 import streamlit as st
 
 from malmoi.app.address import take_from_address, write_to_address
 from malmoi.app.language import say, say_choice_again
+from malmoi.app.local_time import visitor_zone
 from malmoi.app.plain_text import escaped
 from malmoi.app.visit import OpenProject
 from malmoi.labels.projects import members
@@ -193,6 +194,4 @@ def _days(dates: Any) -> dict[str, datetime | None]:
 
 
 def _midnight(day: date) -> datetime:
-    offset = st.context.timezone_offset
-    behind = timedelta(minutes=offset if offset is not None else -9 * 60)
-    return datetime.combine(day, time(), tzinfo=UTC) + behind
+    return datetime.combine(day, time(), tzinfo=visitor_zone())

@@ -5,9 +5,9 @@ from datetime import datetime
 import pandas as pd
 import streamlit as st
 
-from malmoi.app.as_of import local_time
 from malmoi.app.found_models import short_name
 from malmoi.app.language import say
+from malmoi.app.local_time import local_time
 from malmoi.app.reviewing.one_text import joined
 from malmoi.app.visit import OpenProject
 from malmoi.labels.searching import FoundText

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import streamlit as st
 
-from malmoi.app.as_of import kept_result
+from malmoi.app.cached_results import cached_result
 from malmoi.app.charts import bars
 from malmoi.app.language import say
 from malmoi.app.visit import OpenProject
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def draw_words(opened: OpenProject) -> None:
     """Draw a chart and a table for each label."""
-    found = kept_result(opened, "typical-words", lambda: typical_words(opened.access))
+    found = cached_result(opened, "typical-words", lambda: typical_words(opened.access))
     if not found.words:
         st.info(say("This takes texts with at least two different labels."))
         return

@@ -14,8 +14,8 @@ from malmoi.app.found_models import short_name
 from malmoi.app.intervals import share_interval
 from malmoi.app.jobs import Job
 from malmoi.app.language import say
-from malmoi.app.learning.due import FEWEST_OF_LABEL, FEWEST_OF_SAMPLE, LABELS_A_ROUND
 from malmoi.app.learning.forecast import FEWEST_POINTS, Forecast, forecast
+from malmoi.app.learning.labels_needed import FEWEST_OF_LABEL, FEWEST_OF_SAMPLE, LABELS_A_ROUND
 from malmoi.app.learning.last_score import tell_model
 from malmoi.app.plain_text import escaped
 from malmoi.app.visit import OpenProject

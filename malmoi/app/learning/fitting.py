@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from malmoi.app.learning.due import FEWEST_OF_LABEL
+from malmoi.app.learning.labels_needed import FEWEST_OF_LABEL
 from malmoi.app.learning.opinions import Opinion, best_threshold, given_matrix
 from malmoi.inference.linear.quick import FEWEST_TEXTS, QuickTrainer
 from malmoi.labels.learning_texts import LabelledText

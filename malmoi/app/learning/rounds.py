@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from malmoi.app.learning.due import FEWEST_OF_SAMPLE, LABELS_A_ROUND
 from malmoi.app.learning.fitting import Readiness, fitted, learnable, readiness
+from malmoi.app.learning.labels_needed import FEWEST_OF_SAMPLE, LABELS_A_ROUND
 from malmoi.app.learning.opinions import Opinion, f1_of_present, given_matrix
 from malmoi.app.learning.project_model import ModelProblem, ProjectModel, ProjectModels
 from malmoi.errors import InputError

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from malmoi.app.jobs import Job, Jobs, Key
-from malmoi.app.learning.due import LABELS_A_ROUND
+from malmoi.app.learning.labels_needed import LABELS_A_ROUND
 from malmoi.errors import InputError
 
 if TYPE_CHECKING:

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 import pandas as pd
 import streamlit as st
 
-from malmoi.app.as_of import kept_result
+from malmoi.app.cached_results import cached_result
 from malmoi.app.language import say
-from malmoi.app.measuring.behind import SHOWN, draw_texts
+from malmoi.app.reviewing.vote_table import SHOWN, draw_votes
+from malmoi.app.row_choice import choose_row
 from malmoi.app.visit import OpenProject
 from malmoi.labels.agreement import (
     AgreementReport,
@@ -33,7 +34,7 @@ def draw_agreement(opened: OpenProject) -> None:
     Raises:
         AccessError: the visitor is no reviewer.
     """
-    report = kept_result(opened, "agreement", lambda: agreement(opened.access), needed="reviewer")
+    report = cached_result(opened, "agreement", lambda: agreement(opened.access), needed="reviewer")
     if not report.alpha.texts:
         st.info(
             say(
@@ -102,14 +103,11 @@ def _draw_table(opened: OpenProject, rows: Sequence[_Row]) -> None:
         }
     )
     column = st.column_config
-    picked = st.dataframe(
+    chosen = choose_row(
         frame,
-        hide_index=True,
-        height=min(38 + 35 * len(rows), 320),
+        height=320,
         key="status_agreement",
-        on_select="rerun",
-        selection_mode="single-row",
-        column_config={
+        columns={
             "name": column.TextColumn(say("Of")),
             "kind": column.TextColumn(say("Measure")),
             "value": column.NumberColumn(say("Value"), format="%.2f"),
@@ -118,12 +116,11 @@ def _draw_table(opened: OpenProject, rows: Sequence[_Row]) -> None:
             "reason": column.TextColumn(say("Why there is no value")),
         },
     )
-    chosen = picked["selection"]["rows"]
-    if not chosen or chosen[0] >= len(rows):
+    if chosen is None:
         return
-    row = rows[chosen[0]]
+    row = rows[chosen]
     behind = row.measure.disagreed
-    draw_texts(
+    draw_votes(
         f"{row.kind} · {row.name}",
         texts_with_votes(opened.access, behind[:SHOWN]),
         len(behind),
@@ -150,23 +147,19 @@ def _draw_confusions(opened: OpenProject, report: AgreementReport) -> None:
             "texts": [len(row[4]) for row in rows],
         }
     )
-    picked = st.dataframe(
+    chosen = choose_row(
         frame,
-        hide_index=True,
-        height=min(38 + 35 * len(rows), 240),
+        height=240,
         key="status_confusions",
-        on_select="rerun",
-        selection_mode="single-row",
-        column_config={
+        columns={
             "first": st.column_config.TextColumn(say("One annotator")),
             "second": st.column_config.TextColumn(say("The other")),
             "texts": st.column_config.NumberColumn(say("Texts"), format="localized"),
         },
     )
-    chosen = picked["selection"]["rows"]
-    if chosen and chosen[0] < len(rows):
-        first, one, second, other, texts = rows[chosen[0]]
-        draw_texts(
+    if chosen is not None:
+        first, one, second, other, texts = rows[chosen]
+        draw_votes(
             f"{first}: {one or none} ↔ {second}: {other or none}",
             texts_with_votes(opened.access, texts[:SHOWN]),
             len(texts),

@@ -3,10 +3,11 @@
 import pandas as pd
 import streamlit as st
 
-from malmoi.app.as_of import kept_result
+from malmoi.app.cached_results import cached_result
 from malmoi.app.charts import confusion
 from malmoi.app.language import say
-from malmoi.app.measuring.behind import SHOWN, draw_texts
+from malmoi.app.reviewing.vote_table import SHOWN, draw_votes
+from malmoi.app.row_choice import choose_row
 from malmoi.app.visit import OpenProject
 from malmoi.labels.model_comparison import (
     SAID,
@@ -35,7 +36,7 @@ def draw_model(opened: OpenProject) -> None:
         default="shown",
         required=True,
     )
-    found = kept_result(
+    found = cached_result(
         opened,
         f"model-{said}",
         lambda: model_comparison(opened.access, said),
@@ -94,16 +95,8 @@ def _draw_part(opened: OpenProject, said: Said, counts: Confusions, *, in_sample
 
 
 def _draw_chart(opened: OpenProject, counts: Confusions) -> None:
-    totals: dict[str, int] = {}
-    for (label, _), number in counts.items():
-        totals[label] = totals.get(label, 0) + number
-    frame = pd.DataFrame(
-        [
-            (label, given, number, number / totals[label])
-            for (label, given), number in counts.items()
-        ],
-        columns=["row", "column", "number", "share"],
-    )
+    rows = [(label, given, number) for (label, given), number in counts.items()]
+    frame = pd.DataFrame(rows, columns=["row", "column", "number"])
     model = say("Said by the model")
     people = say("Given by people")
     st.altair_chart(
@@ -117,7 +110,7 @@ def _draw_table(opened: OpenProject, said: Said, counts: Confusions, *, in_sampl
     rows = sorted(counts.items(), key=lambda one: -one[1])
     model, people = say("Model"), say("People")
     key = f"status_model_{said}_{in_sample}"
-    picked = st.dataframe(
+    chosen = choose_row(
         pd.DataFrame(
             {
                 "row": [label for (label, _), _ in rows],
@@ -125,22 +118,18 @@ def _draw_table(opened: OpenProject, said: Said, counts: Confusions, *, in_sampl
                 "number": [number for _, number in rows],
             }
         ),
-        hide_index=True,
-        height=min(38 + 35 * len(rows), 220),
+        height=220,
         key=key,
-        on_select="rerun",
-        selection_mode="single-row",
-        column_config={
+        columns={
             "row": st.column_config.TextColumn(model),
             "column": st.column_config.TextColumn(people),
             "number": st.column_config.NumberColumn(say("Labels"), format="localized"),
         },
     )
-    chosen = picked["selection"]["rows"]
-    if chosen and chosen[0] < len(rows):
-        pair, number = rows[chosen[0]]
+    if chosen is not None:
+        pair, number = rows[chosen]
         texts = texts_behind(opened.access, said, pair, in_sample=in_sample, limit=SHOWN)
-        draw_texts(f"{model}: {pair[0]} · {people}: {pair[1]}", texts, number, f"{key}_texts")
+        draw_votes(f"{model}: {pair[0]} · {people}: {pair[1]}", texts, number, f"{key}_texts")
 
 
 def _order(opened: OpenProject, counts: Confusions) -> list[str]:

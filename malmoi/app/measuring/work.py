@@ -6,9 +6,10 @@ from datetime import timedelta
 import pandas as pd
 import streamlit as st
 
-from malmoi.app.as_of import kept_result, local_time
+from malmoi.app.cached_results import cached_result
 from malmoi.app.charts import bars, over_time
 from malmoi.app.language import say
+from malmoi.app.local_time import local_time
 from malmoi.app.visit import OpenProject
 from malmoi.labels.project_numbers import HourOfWork, ProjectNumbers, project_numbers
 from malmoi.labels.review import own_counts
@@ -20,7 +21,7 @@ _FEWEST_BARS = 8
 
 def draw_work(opened: OpenProject) -> None:
     """Draw the part."""
-    numbers = kept_result(opened, "numbers", lambda: project_numbers(opened.access))
+    numbers = cached_result(opened, "numbers", lambda: project_numbers(opened.access))
     _draw_progress(opened, numbers)
     if not numbers.annotators:
         st.info(say("There are no labels yet. Begin on the page Labelling."))
@@ -107,14 +108,13 @@ def _by_time(hours: Sequence[HourOfWork], by: str) -> pd.DataFrame:
     step = timedelta(days=1) if by == "day" else timedelta(hours=1)
     counts: dict[tuple[str, str], int] = {}
     if hours:
-        offset = local_time(hours[0].begins) - hours[0].begins
-        first, last = (pick(hour.begins for hour in hours) + offset for pick in (min, max))
+        first, last = (local_time(pick(hour.begins for hour in hours)) for pick in (min, max))
         time = min(first, last - (_FEWEST_BARS - 1) * step)
         while time.strftime(written) != last.strftime(written):
             counts[time.strftime(written), hours[0].name] = 0
             time += step
     for hour in hours:
-        key = (hour.begins + offset).strftime(written), hour.name
+        key = local_time(hour.begins).strftime(written), hour.name
         counts[key] = counts.get(key, 0) + hour.labels
     rows = [(time, name, number) for (time, name), number in counts.items()]
     return pd.DataFrame(rows, columns=["time", "name", "number"])

@@ -9,11 +9,11 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from malmoi.app.language import say
-from malmoi.app.left_out import explain_file
 from malmoi.app.plain_text import escaped
 from malmoi.app.projects.imports import ImportOrder
 from malmoi.app.projects.preview import FilePreview, look_at
 from malmoi.app.projects.uploads import UploadFolder, names_apart, shown_name
+from malmoi.app.rows_left_out import explain_file
 from malmoi.app.views.file import how_read
 from malmoi.errors import InputError
 from malmoi.labels.importing import FileOrigin, WayOfReading

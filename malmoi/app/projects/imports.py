@@ -9,10 +9,10 @@ from malmoi.app.job_bar import draw_job
 from malmoi.app.jobs import Job, Key, import_key, jobs
 from malmoi.app.language import say
 from malmoi.app.learning import after_import
-from malmoi.app.left_out import draw_left_out, explain_file, offer_left_out
+from malmoi.app.navigation import open_project
 from malmoi.app.projects.counts import count_again
-from malmoi.app.projects.opening import Destination, open_project
 from malmoi.app.projects.uploads import UploadFolder
+from malmoi.app.rows_left_out import draw_left_out, explain_file, offer_left_out
 from malmoi.app.visit import OpenProject
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
@@ -178,7 +178,7 @@ def _draw_end(project: OpenProject, key: Key, job: Job, *, leads_on: bool) -> No
             if isinstance(outcome, ImportOutcome) and not outcome.bad_count:
                 jobs().forget(key)
                 count_again()
-            open_project(project.project.name, Destination.LABELLING)
+            open_project(project.project.name, to_label=True)
         if isinstance(outcome, ImportOutcome) and outcome.bad_count:
             offer_left_out(outcome.bad)
         if st.button(say("OK"), key=f"seen-{key[1]}", icon=":material/done:"):

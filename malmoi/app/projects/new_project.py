@@ -7,6 +7,7 @@ import streamlit as st
 from malmoi.app.explanation import explain
 from malmoi.app.found_models import names_for
 from malmoi.app.language import say
+from malmoi.app.navigation import open_project
 from malmoi.app.plain_text import escaped
 from malmoi.app.projects.file_choice import (
     ChosenFile,
@@ -25,7 +26,6 @@ from malmoi.app.projects.label_rows import (
     with_defaults,
 )
 from malmoi.app.projects.model_field import choose_model
-from malmoi.app.projects.opening import Destination, open_project
 from malmoi.app.projects.preview import label_values
 from malmoi.app.visit import Visit
 from malmoi.errors import InputError
@@ -122,7 +122,7 @@ def make_project(
         outcome = job.result
         to_label = isinstance(outcome, ImportOutcome) and not outcome.bad_count
     # Who has texts without a flaw labels at once; else they see first what is wrong.
-    open_project(new.name, Destination.LABELLING if to_label else Destination.PROJECTS)
+    open_project(new.name, to_label=to_label)
 
 
 # So long a new project waits for its texts before its page is shown with a bar.

@@ -6,9 +6,9 @@ import streamlit as st
 
 from malmoi.app.explanation import explain
 from malmoi.app.language import say
+from malmoi.app.navigation import open_project
 from malmoi.app.plain_text import escaped
 from malmoi.app.projects.counts import counted
-from malmoi.app.projects.opening import Destination, open_project
 from malmoi.app.visit import PROJECT, Visit
 from malmoi.errors import InputError
 from malmoi.labels.people import Role, allows
@@ -66,7 +66,7 @@ def _draw_row(visit: Visit, project: Project) -> None:
             icon=":material/folder_open:" if is_open else ":material/folder:",
             help=say("Open it and label"),
         ):
-            open_project(project.name, Destination.LABELLING)
+            open_project(project.name, to_label=True)
         share = done.finished / done.texts if done.texts else 0.0
         how_far = say(
             "{texts:text} · {finished:,} finished ({share:.0%})",

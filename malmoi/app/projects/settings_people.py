@@ -1,13 +1,13 @@
 """Members of the open project and their roles; the audit trail; how to keep a copy."""
 
 from datetime import UTC, datetime
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import pandas as pd
 import streamlit as st
 
 from malmoi.app.explanation import explain
 from malmoi.app.language import say
+from malmoi.app.local_time import local_time
 from malmoi.app.projects.audit_sentences import sentence
 from malmoi.app.projects.overview import ROLES
 from malmoi.app.visit import OpenProject, Visit
@@ -128,7 +128,10 @@ def draw_audit(project: OpenProject) -> None:
         explain(say("Only admins see the trail."), error)
         return
     frame = pd.DataFrame(
-        [(_local(entry.created_at), entry.person, sentence(entry)) for entry in entries],
+        [
+            (f"{local_time(entry.created_at):%Y-%m-%d %H:%M}", entry.person, sentence(entry))
+            for entry in entries
+        ],
         columns=[say("When"), say("Who"), say("What")],
     )
     st.dataframe(
@@ -144,22 +147,13 @@ def draw_audit(project: OpenProject) -> None:
         st.caption(say("The latest {entries}.", entries=_ENTRIES))
 
 
-def _local(moment: datetime, form: str = "%Y-%m-%d %H:%M") -> str:
-    """A moment in the visitor's own time."""
-    try:
-        zone = ZoneInfo(st.context.timezone or "UTC")
-    except (ZoneInfoNotFoundError, ValueError):
-        zone = ZoneInfo("UTC")
-    return moment.astimezone(zone).strftime(form)
-
-
 def draw_backup(visit: Visit) -> None:
     """How to keep a copy."""
     st.caption(
         say("This copies the whole database as it is at one moment, whoever works on it meanwhile.")
     )
     # No backup is written over another one.
-    file = _local(datetime.now(UTC), "backups/labels-%Y-%m-%d-%H%M%S")
+    file = f"backups/labels-{local_time(datetime.now(UTC)):%Y-%m-%d-%H%M%S}"
     url = visit.store.engine.url
     if url.get_backend_name() == "sqlite":
         st.code(f"malmoi labels backup {file}.db", language="bash")

@@ -11,9 +11,10 @@ from malmoi.app.exploring.filters import choose_search
 from malmoi.app.exploring.one_text import draw_history
 from malmoi.app.exploring.words import draw_words
 from malmoi.app.language import say
-from malmoi.app.learning.due import LABELS_A_ROUND
+from malmoi.app.learning.labels_needed import LABELS_A_ROUND
 from malmoi.app.plain_text import shortened
 from malmoi.app.reviewing.one_text import joined
+from malmoi.app.sections import choose_section
 from malmoi.app.visit import OpenProject, Visit
 from malmoi.errors import InputError
 from malmoi.labels.scores import scores_version
@@ -27,9 +28,14 @@ from malmoi.labels.searching import (
     count_texts,
     search_texts,
 )
+from malmoi.messages import Phrase
 
 _ROWS = 50
 _PLACE = "explore_place"
+_PARTS = {
+    "texts": (Phrase("Texts"), "manage_search"),
+    "words": (Phrase("Words of labels"), "match_word"),
+}
 # Pixels: a day and a time are not cut. With it the columns fit a window of 1280.
 _WIDTH_OF_A_MOMENT = 105
 _BY_MODEL: tuple[SearchOrder, ...] = ("doubt", "least sure", "surest")
@@ -50,19 +56,7 @@ def show(visit: Visit) -> None:
     opened = visit.needs_project()
     if opened is None:
         return
-    part = st.segmented_control(
-        say("What to see"),
-        ("texts", "words"),
-        format_func={
-            "texts": say("Texts"),
-            "words": say("Words of labels"),
-        }.__getitem__,
-        key="explore_part",
-        default="texts",
-        required=True,
-        label_visibility="collapsed",
-    )
-    if part == "words":
+    if choose_section("explore_part", _PARTS) == "words":
         draw_words(opened)
         return
     changed = say_what_was_done(opened)

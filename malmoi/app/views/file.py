@@ -15,9 +15,9 @@ from malmoi.app.found_models import short_name
 from malmoi.app.job_bar import draw_job
 from malmoi.app.jobs import Job, Key, jobs
 from malmoi.app.language import say
-from malmoi.app.left_out import draw_left_out, explain_file, offer_left_out
 from malmoi.app.model_choice import ChosenModel, choose_model, labels_of_project
 from malmoi.app.result_table import show_result
+from malmoi.app.rows_left_out import draw_left_out, explain_file, offer_left_out
 from malmoi.app.visit import LOCAL_NAME, Visit
 from malmoi.errors import InputError, UnexpectedError
 from malmoi.labels.text_import import BAD_ROWS_KEPT

@@ -1,17 +1,15 @@
 """The page "모델": what models there are, how good, which to use; training another."""
 
 import importlib
-from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
 import pandas as pd
 import streamlit as st
 
-from malmoi.app.address import take_from_address, write_to_address
+from malmoi.app.charts import confusion, label_scores
 from malmoi.app.found_models import available_models, distinct_names, is_run, model_name
 from malmoi.app.language import say
-from malmoi.app.model_charts import confusion_chart, label_bars
 from malmoi.app.model_choice import (
     choose_name,
     labels_of_project,
@@ -20,11 +18,19 @@ from malmoi.app.model_choice import (
     use_model,
 )
 from malmoi.app.model_report import FoldReport, card, compared, fold_report, labels_of
+from malmoi.app.row_choice import choose_row
+from malmoi.app.sections import choose_section
 from malmoi.app.visit import Visit
 from malmoi.inference.paired_runs import PairedRuns
+from malmoi.messages import Phrase
 from malmoi.model_folders import is_linear_alone
 
-_SECTION = "section"
+_SECTIONS = {
+    "models": (Phrase("Models"), "neurology"),
+    "compare": (Phrase("Compare"), "compare"),
+    "train": (Phrase("Train ELECTRA"), "model_training"),
+    "curve": (Phrase("Learning while labelling"), "show_chart"),
+}
 _HALF = 396  # pixels: half of a page 1280 wide, less the sidebar
 
 
@@ -32,26 +38,16 @@ def show(visit: Visit) -> None:
     """Draw the page."""
     models = available_models()
     chosen = choose_name(models, labels_of_project(visit)) if models else None
-    sections: dict[str, tuple[str, Callable[[], None]]] = {
-        "models": (say("Models"), lambda: _show_models(models, chosen)),
-        "compare": (say("Compare"), lambda: _show_comparison(models)),
-        "train": (say("Train ELECTRA"), lambda: _show_training(visit)),
-        "curve": (say("Learning while labelling"), lambda: _show_curve(visit)),
-    }
-    take_from_address(_SECTION, sections)
-    if st.session_state.get(_SECTION) not in sections:
-        st.session_state[_SECTION] = "models"
-    section = st.segmented_control(
-        say("Section"),
-        list(sections),
-        format_func=lambda key: sections[key][0],
-        key=_SECTION,
-        required=True,
-        label_visibility="collapsed",
-    )
-    assert section is not None
-    write_to_address(_SECTION, "" if section == "models" else section)
-    sections[section][1]()
+    section = choose_section("section", _SECTIONS)
+    if section == "models":
+        _show_models(models, chosen)
+    elif section == "compare":
+        _show_comparison(models)
+    elif section == "train":
+        # What starts processes is imported where somebody wants to.
+        importlib.import_module("malmoi.app.views.training").show_training(visit)
+    elif (open_project := visit.needs_project()) is not None:
+        importlib.import_module("malmoi.app.learning.curve").draw_curve(open_project)
 
 
 def _show_models(models: list[Path], chosen: Path | None) -> None:
@@ -60,22 +56,17 @@ def _show_models(models: list[Path], chosen: Path | None) -> None:
         return
     names = distinct_names(models)
     reports = {path: fold_report(path) for path in models}
-    selected = st.dataframe(
+    row = choose_row(
         pd.DataFrame(
             [_row(path, names[model_name(path)], reports[path], path == chosen) for path in models]
         ),
-        hide_index=True,
-        width="stretch",
-        on_select="rerun",
-        selection_mode="single-row",
         key="models_table",
-        column_config={
+        columns={
             "F1": st.column_config.NumberColumn(format="%.3f"),
             say("Number of texts"): st.column_config.NumberColumn(format="localized"),
         },
     )
-    rows = selected["selection"]["rows"]
-    path = models[rows[0]] if rows and rows[0] < len(models) else chosen
+    path = chosen if row is None else models[row]
     _show_model(path, names[model_name(path)], reports[path], in_use=path == chosen)
     tell_better(path, models)
     _show_report(reports[path])
@@ -149,7 +140,7 @@ def _show_report(report: FoldReport | None) -> None:
         return
     # Beside each other where there is room, else one below the other.
     row = st.container(horizontal=True)
-    scores, confusion = (row.container(width=_HALF) for _ in range(2))
+    scores, mistakes = (row.container(width=_HALF) for _ in range(2))
     with scores:
         st.caption(say("Scores by label"))
         st.dataframe(
@@ -169,10 +160,21 @@ def _show_report(report: FoldReport | None) -> None:
                 for name in ("F1", say("Precision"), say("Recall"))
             },
         )
-    with confusion:
+    with mistakes:
         if report.confusion:
             st.caption(say("What was taken for what (texts)"))
-            st.altair_chart(confusion_chart(report), width="stretch", alt=say("Confusion matrix"))
+            names = list(report.labels)
+            cells = [
+                (given, predicted, texts)
+                for given, row_of_label in zip(names, report.confusion, strict=False)
+                for predicted, texts in zip(names, row_of_label, strict=False)
+            ]
+            frame = pd.DataFrame(cells, columns=["row", "column", "number"])
+            st.altair_chart(
+                confusion(frame, say("Given"), say("Predicted"), names),
+                width="stretch",
+                alt=say("Confusion matrix"),
+            )
 
 
 def _show_comparison(models: list[Path]) -> None:
@@ -213,7 +215,7 @@ def _show_two(paths: dict[str, Path]) -> None:
     reports = {
         name: report for name, path in paths.items() if (report := fold_report(path)) is not None
     }
-    (one, first), (other, second) = reports.items()
+    first, second = reports.values()
     st.dataframe(
         pd.DataFrame(
             {
@@ -244,8 +246,13 @@ def _show_two(paths: dict[str, Path]) -> None:
     else:
         st.caption(say("Scored on the same texts. The intervals overlap, so it may be chance."))
     if first.labels and second.labels:
+        scores = [
+            (label, name, score.f1)
+            for name, report in reports.items()
+            for label, score in report.labels.items()
+        ]
         st.altair_chart(
-            label_bars({one: first, other: second}),
+            label_scores(pd.DataFrame(scores, columns=["label", "model", "f1"]), list(reports)),
             width="stretch",
             alt=say("F1 by label"),
         )
@@ -266,13 +273,3 @@ def _paired(found: PairedRuns) -> str:
         first_alone=found.first_alone,
         second_alone=found.second_alone,
     )
-
-
-def _show_training(visit: Visit) -> None:
-    # What starts processes is imported where somebody wants to.
-    importlib.import_module("malmoi.app.views.training").show_training(visit)
-
-
-def _show_curve(visit: Visit) -> None:
-    if (open_project := visit.needs_project()) is not None:
-        importlib.import_module("malmoi.app.learning.curve").draw_curve(open_project)

@@ -2,17 +2,18 @@
 
 import streamlit as st
 
+from malmoi.app.navigation import next_projects_view
 from malmoi.app.projects.beginnings import draw_beginnings
 from malmoi.app.projects.exports import draw_exports
 from malmoi.app.projects.imports import draw_import
 from malmoi.app.projects.more_texts import draw_more_texts
 from malmoi.app.projects.new_project import draw_new_project, fill_taken_labels
-from malmoi.app.projects.opening import VIEW, apply_next_view
 from malmoi.app.projects.overview import draw_overview
-from malmoi.app.projects.sections import choose_section
+from malmoi.app.sections import choose_section
 from malmoi.app.visit import Visit
 from malmoi.messages import Phrase
 
+VIEW = "view"
 _VIEWS = {
     "list": (Phrase("My projects"), "folder_open"),
     "new": (Phrase("New"), "add_circle"),
@@ -23,7 +24,8 @@ _VIEWS = {
 
 def show(visit: Visit) -> None:
     """Draw the page."""
-    apply_next_view()
+    if (wanted := next_projects_view()) is not None:
+        st.session_state[VIEW] = wanted
     fill_taken_labels()
     # Texts are added to a project, and exported from one.
     has_project = visit.open_project is not None
@@ -35,17 +37,10 @@ def show(visit: Visit) -> None:
         draw_new_project(visit)
         draw_beginnings(visit)
     elif view == "texts" and visit.open_project is not None:
-        _draw_name(visit.open_project.project.name)
+        visit.open_project.draw_name()
         draw_more_texts(visit.open_project)
     elif view == "export" and visit.open_project is not None:
-        _draw_name(visit.open_project.project.name)
+        visit.open_project.draw_name()
         draw_exports(visit, visit.open_project)
     else:
         draw_overview(visit)
-
-
-def _draw_name(name: str) -> None:
-    """Which project it is about, as it is written."""
-    with st.container(horizontal=True):
-        st.markdown(":material/folder_open:", width="content")
-        st.text(name)

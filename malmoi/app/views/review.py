@@ -4,13 +4,13 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-import pandas as pd
 import streamlit as st
 
 from malmoi.app.explanation import explain
 from malmoi.app.language import say, say_choice_again
 from malmoi.app.plain_text import escaped, shortened
 from malmoi.app.reviewing.one_text import draw_text, joined
+from malmoi.app.reviewing.vote_table import choose_text
 from malmoi.app.visit import OpenProject, Visit
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
@@ -260,39 +260,7 @@ def _table(found: Sequence[ReviewedText], key: str) -> ReviewedText | None:
     if not found:
         st.info(say("There are no texts here."))
         return None
-    frame = pd.DataFrame(
-        {
-            "text": [shortened(one.text, 200) for one in found],
-            "votes": [
-                " · ".join(
-                    f"{vote.annotator}: {joined(vote.labels, vote.skipped)}" for vote in one.votes
-                )
-                for one in found
-            ],
-            "decided": [
-                "" if one.adjudicated is None else f"{joined(one.adjudicated)} ({one.reviewer})"
-                for one in found
-            ],
-            "notes": [" / ".join(one.notes) for one in found],
-        }
-    )
-    picked = st.dataframe(
-        frame,
-        hide_index=True,
-        height=min(38 + 35 * len(found), 320),
-        # Changes with the texts: what is chosen is known by its row, in which another may stand.
-        key=f"{key}_{hash(tuple(one.text_id for one in found))}",
-        on_select="rerun",
-        selection_mode="single-row",
-        column_config={
-            "text": st.column_config.TextColumn(say("Text"), width="large"),
-            "votes": st.column_config.TextColumn(say("Votes"), width="medium"),
-            "decided": st.column_config.TextColumn(say("Decision")),
-            "notes": st.column_config.TextColumn(say("Notes")),
-        },
-    )
-    rows = picked["selection"]["rows"]
-    return found[rows[0]] if rows and rows[0] < len(found) else None
+    return choose_text(found, key)
 
 
 def _draw_deciding(

@@ -3,10 +3,10 @@
 import streamlit as st
 
 from malmoi.app.language import say
-from malmoi.app.projects.sections import choose_section
 from malmoi.app.projects.settings_labels import draw_labels
 from malmoi.app.projects.settings_people import draw_audit, draw_backup, draw_people
 from malmoi.app.projects.settings_work import draw_guideline, draw_work
+from malmoi.app.sections import choose_section
 from malmoi.app.visit import Visit
 from malmoi.messages import Phrase
 
@@ -26,10 +26,8 @@ def show(visit: Visit) -> None:
     project = visit.needs_project()
     if project is None:
         return
-    with st.container(horizontal=True):
-        st.markdown(":material/folder_open:", width="content")
-        st.text(project.project.name)
-    section = choose_section(SECTION, _SECTIONS, list(_SECTIONS), first="labels")
+    project.draw_name()
+    section = choose_section(SECTION, _SECTIONS)
     if not project.allows("admin"):
         st.info(
             say("Only admins change settings. Ask an admin of the project."),

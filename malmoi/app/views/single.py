@@ -9,8 +9,9 @@ import altair as alt
 import pandas as pd
 import streamlit as st
 
+from malmoi.app.charts import bars
 from malmoi.app.explanation import explain
-from malmoi.app.keeping import Decision, keep, place_for, tell_place
+from malmoi.app.label_saving import Decision, keep, place_for, tell_place
 from malmoi.app.language import say
 from malmoi.app.model_choice import ChosenModel, choose_model, labels_of_project
 from malmoi.app.plain_text import shortened
@@ -148,32 +149,14 @@ def _about_cut(result: _Result) -> str:
 
 def _bars(prediction: Prediction) -> alt.Chart:
     names = prediction.labels if isinstance(prediction, LabelsPrediction) else [prediction.label]
-    # The number stands with the label, where it has the colour of the theme.
     frame = pd.DataFrame(
         {
-            "라벨": [f"{name}  {p:.1%}" for name, p in prediction.probabilities.items()],
-            "확률": list(prediction.probabilities.values()),
-            "색": [_CHOSEN if x in names else _OTHER for x in prediction.probabilities],
+            "name": list(prediction.probabilities),
+            "number": list(prediction.probabilities.values()),
+            "color": [_CHOSEN if x in names else _OTHER for x in prediction.probabilities],
         }
     )
-    # A column name in an encoding is parsed ("." and ":" mean something), a label is not.
-    return (
-        alt.Chart(frame, height=alt.Step(30))
-        .mark_bar(cornerRadiusEnd=3, height=18)
-        .encode(
-            y=alt.Y(
-                "라벨:N", sort=None, title=None, axis=alt.Axis(labelLimit=260, labelFontSize=14)
-            ),
-            x=alt.X(
-                "확률:Q",
-                title=None,
-                scale=alt.Scale(domain=[0, 1]),
-                axis=alt.Axis(format=".0%", tickCount=5),
-            ),
-            color=alt.Color("색:N", scale=None),
-            tooltip=[alt.Tooltip("라벨:N"), alt.Tooltip("확률:Q", format=".1%")],
-        )
-    )
+    return bars(frame, say("Probability"), written=".1%")
 
 
 def _show_correction(visit: Visit, chosen: ChosenModel, result: _Result) -> None:

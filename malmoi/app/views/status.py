@@ -8,8 +8,16 @@ from malmoi.app.measuring.agreeing import draw_agreement
 from malmoi.app.measuring.model import draw_model
 from malmoi.app.measuring.work import draw_work
 from malmoi.app.navigation import link_to
+from malmoi.app.sections import choose_section
 from malmoi.app.visit import OpenProject, Visit
 from malmoi.labels.people import AccessError
+from malmoi.messages import Phrase
+
+_PARTS = {
+    "work": (Phrase("Progress"), "monitoring"),
+    "agreement": (Phrase("Agreement"), "group"),
+    "model": (Phrase("Model against people"), "smart_toy"),
+}
 
 
 def show(visit: Visit) -> None:
@@ -17,20 +25,7 @@ def show(visit: Visit) -> None:
     opened = visit.needs_project()
     if opened is None:
         return
-    names = {
-        "work": say("Progress"),
-        "agreement": say("Agreement"),
-        "model": say("Model against people"),
-    }
-    part = st.segmented_control(
-        say("What to see"),
-        list(names),
-        format_func=names.__getitem__,
-        key="status_part",
-        default="work",
-        required=True,
-        label_visibility="collapsed",
-    )
+    part = choose_section("status_part", _PARTS)
     draw = {"work": draw_work, "agreement": draw_agreement, "model": draw_model}[part]
     try:
         draw(opened)

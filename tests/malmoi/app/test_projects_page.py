@@ -15,9 +15,9 @@ from malmoi.app.jobs import Job, Jobs, import_key, jobs
 from malmoi.app.plain_text import escaped
 from malmoi.app.projects.imports import ImportOrder, start_import
 from malmoi.app.projects.label_rows import as_typed, typed_labels
-from malmoi.app.projects.opening import VIEW
 from malmoi.app.projects.preview import label_values, look_at
 from malmoi.app.projects.uploads import UploadFolder, names_apart, shown_name
+from malmoi.app.views.projects import VIEW
 from malmoi.errors import InputError
 from malmoi.labels.database import label_database
 from malmoi.labels.importing import WayOfReading

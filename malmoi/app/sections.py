@@ -7,21 +7,27 @@ import streamlit as st
 from malmoi.app.address import take_from_address, write_to_address
 from malmoi.app.language import say
 
-# Of a part: its name and its icon.
+# Of a part: its name, and its icon where it has one.
 Section = tuple[str, str]
 
 
 def choose_section(
-    key: str, sections: Mapping[str, Section], offered: Sequence[str], *, first: str
+    key: str,
+    sections: Mapping[str, Section],
+    offered: Sequence[str] | None = None,
+    *,
+    first: str | None = None,
 ) -> str:
     """Draw the control; the short name of the part that is chosen.
 
     Args:
         key: of the control, and what it is called in the address.
         sections: all parts.
-        offered: those that can be chosen now.
-        first: the one where nothing was chosen yet.
+        offered: those that can be chosen now; None: all.
+        first: the one where nothing was chosen yet; None: that of all which comes first.
     """
+    offered = list(sections) if offered is None else offered
+    first = first or offered[0]
     take_from_address(key, offered)
     held = st.session_state.get(key)
     # Set at every run: what another page's control of this key holds does not go over to this one.
@@ -41,4 +47,4 @@ def choose_section(
 
 def _title(section: Section) -> str:
     title, icon = section
-    return f":material/{icon}: {say(title)}"
+    return f":material/{icon}: {say(title)}" if icon else say(title)

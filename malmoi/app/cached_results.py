@@ -9,12 +9,13 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import streamlit as st
 
 from malmoi.app.language import say
+from malmoi.app.local_time import local_time
 from malmoi.app.visit import OpenProject
 from malmoi.labels.people import Role
 from malmoi.labels.project_numbers import LastChange, last_change
@@ -77,7 +78,7 @@ def _results() -> _Results:
     return _Results()
 
 
-def kept_result(
+def cached_result(
     opened: OpenProject, name: str, compute: Callable[[], Result], *, needed: Role = "annotator"
 ) -> Result:
     """The result of `compute` as of some moment, with a line that says which.
@@ -117,9 +118,3 @@ def kept_result(
     )
     value: Result = known.value
     return value
-
-
-def local_time(moment: datetime) -> datetime:
-    """A moment by the clock of the visitor's browser, in minutes east of UTC as it told."""
-    offset = st.context.timezone_offset
-    return moment + timedelta(minutes=-offset if offset is not None else 9 * 60)

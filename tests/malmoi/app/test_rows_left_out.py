@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from malmoi.app.left_out import left_out_table
+from malmoi.app.rows_left_out import left_out_table
 from malmoi.errors import InputError
 from malmoi.labels.importing import WayOfReading
 from malmoi.text.reading.options import ReadOptions
