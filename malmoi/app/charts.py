@@ -36,15 +36,15 @@ def bars(
             for name, number in zip(frame["name"], frame["number"], strict=True)
         ]
     )
-    x = alt.X("number:Q", title=title, axis=alt.Axis(tickCount=4))
+    axis, scale = alt.Axis(tickCount=4), alt.Scale()
     if written.endswith("%"):
-        x = x.axis(format=".0%").scale(domain=[0, 1])
+        axis, scale = alt.Axis(tickCount=4, format=".0%"), alt.Scale(domain=[0, 1])
     return (
         alt.Chart(frame, height=alt.Step(24))
         .mark_bar()
         .encode(
             y=alt.Y("shown:N", sort=None, title=None, axis=alt.Axis(labelLimit=_WIDEST_LABEL)),
-            x=x,
+            x=alt.X("number:Q", title=title, scale=scale, axis=axis),
             color=alt.Color("color:N", scale=None) if "color" in frame else alt.value(color),
             tooltip=[
                 alt.Tooltip("name:N", title=" "),

@@ -48,17 +48,16 @@ class ChosenModel:
     key: str
 
 
-def choose_model(labels: Sequence[str] = ()) -> ChosenModel | None:
+def choose_model(visit: Visit) -> ChosenModel | None:
     """Let the visitor choose a model in the sidebar, and load it; else say what to do.
 
-    Args:
-        labels: those of the open project, for which a model is to be found first.
+    One for the labels of the open project comes first.
     """
     models = available_models()
     if not models:
         show_missing_model()
         return None
-    path = choose_name(models, labels)
+    path = choose_name(models, visit.label_names)
     changed = stamp(path)
     try:
         with st.spinner(
@@ -77,11 +76,6 @@ def choose_model(labels: Sequence[str] = ()) -> ChosenModel | None:
         return None
     _describe(path, classifier, models)
     return ChosenModel(classifier=classifier, name=model_name(path), key=f"{path}@{changed}")
-
-
-def labels_of_project(visit: Visit) -> Sequence[str]:
-    """What a model for the open project would say; nothing without one."""
-    return () if visit.open_project is None else visit.open_project.project.label_names
 
 
 def choose_name(models: Sequence[Path], labels: Sequence[str] = ()) -> Path:

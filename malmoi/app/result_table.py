@@ -51,8 +51,9 @@ def show_result(
     _tell_counts(result)
     rows = _choose_rows(result, key)
     _offer_corrections(visit, result, rows, (labels, model, column, source, key))
+    column_of_labels = free_name(say("Right label"), result.table.columns)
     offer_table(
-        lambda: corrected_table(result.table, result.corrections, _right_column(result.table)),
+        lambda: corrected_table(result.table, result.corrections, column_of_labels),
         f"{PurePath(source).stem}_예측",
     )
 
@@ -187,7 +188,3 @@ def _offer_corrections(
         tell_place(place)
     tell_left(visit, place, corrections)
     tell_saved(key)
-
-
-def _right_column(table: pd.DataFrame) -> str:
-    return free_name(say("Right label"), table.columns)

@@ -32,19 +32,18 @@ def choose_section(
     held = st.session_state.get(key)
     # Set at every run: what another page's control of this key holds does not go over to this one.
     st.session_state[key] = held if held in offered else first
+    titles = {
+        name: f":material/{icon}: {say(title)}" if icon else say(title)
+        for name, (title, icon) in sections.items()
+    }
     chosen = st.segmented_control(
         say("View"),
         list(offered),
         required=True,
-        format_func=lambda one: _title(sections[one]),
+        format_func=titles.__getitem__,
         key=key,
         label_visibility="collapsed",
     )
     assert chosen is not None  # the control has a value from the start, and cannot lose it
     write_to_address(key, "" if chosen == first else chosen)
     return chosen
-
-
-def _title(section: Section) -> str:
-    title, icon = section
-    return f":material/{icon}: {say(title)}" if icon else say(title)

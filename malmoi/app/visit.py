@@ -5,6 +5,7 @@ colleague opens the same page. A name there is a wish: the store asks for the pe
 read and write.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -61,6 +62,11 @@ class Visit:
     store: ProjectStore
     person: Person
     open_project: OpenProject | None
+
+    @property
+    def label_names(self) -> Sequence[str]:
+        """What a model for the open project would say; nothing without one."""
+        return () if self.open_project is None else self.open_project.project.label_names
 
     def needs_project(self) -> OpenProject | None:
         """The open project; where there is none, the page says how to begin one."""

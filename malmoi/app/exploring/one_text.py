@@ -1,7 +1,5 @@
 """One text of the page 살펴보기: votes, what the model says, its history, where it came from."""
 
-from datetime import datetime
-
 import pandas as pd
 import streamlit as st
 
@@ -75,7 +73,7 @@ def _draw_acts(history: TextHistory) -> None:
         return
     frame = pd.DataFrame(
         {
-            "when": [_written(act.created_at) for act in history.acts],
+            "when": [f"{local_time(act.created_at):%Y-%m-%d %H:%M:%S}" for act in history.acts],
             "who": [act.person for act in history.acts],
             "what": [_said(act) for act in history.acts],
             "labels": [
@@ -106,10 +104,6 @@ def _draw_acts(history: TextHistory) -> None:
     )
 
 
-def _written(moment: datetime) -> str:
-    return local_time(moment).strftime("%Y-%m-%d %H:%M:%S")
-
-
 def _said(act: TextAct) -> str:
     names = {
         "label": say("label"),
@@ -137,7 +131,7 @@ def _draw_sources(history: TextHistory) -> None:
     cells = sorted({name for one in history.sources for name in one.cells})
     # A table has its own columns first; a file's may have any name.
     rows = [
-        [one.source, one.place, one.text or "", *(_cell(one.cells.get(name)) for name in cells)]
+        [one.source, one.place, one.text or "", *(one.cells.get(name, "") for name in cells)]
         for one in history.sources
     ]
     named = [say("File name"), say("Row"), say("Text there")]
@@ -151,7 +145,3 @@ def _draw_sources(history: TextHistory) -> None:
             for place, name in enumerate([*named, *cells])
         },
     )
-
-
-def _cell(value: object) -> str:
-    return "" if value is None else str(value)

@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
@@ -13,7 +13,7 @@ from malmoi.app.labelling.messages import Message, SentAct
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.alike import acts_of_alike
-from malmoi.labels.annotating import Act, OwnWork, own_work, save_acts
+from malmoi.labels.annotating import Act, own_work, save_acts
 from malmoi.labels.leasing import (
     LeasedText,
     count_held_by_others,
@@ -96,7 +96,7 @@ def answer(
         elif not given.stopped:
             _hand_out_anew(access, given, message)
         if message.recent:
-            given.recent = [_work(one) for one in own_work(access, limit=_RECENT)]
+            given.recent = [asdict(one) for one in own_work(access, limit=_RECENT)]
     except InputError as error:
         given.failed = for_visitors(error)
     return given
@@ -230,15 +230,4 @@ def _text(leased: LeasedText) -> dict[str, Any]:
         "model": leased.model,
         "kind": leased.kind,
         "alike": leased.alike,
-    }
-
-
-def _work(work: OwnWork) -> dict[str, Any]:
-    return {
-        "text_id": work.text_id,
-        "text": work.text,
-        "state": work.state,
-        "labels": list(work.labels),
-        "flagged": work.flagged,
-        "note": work.note,
     }

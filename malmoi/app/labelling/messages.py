@@ -6,6 +6,7 @@ from typing import Any, get_args
 
 from malmoi.errors import InputError
 from malmoi.labels.annotating import Act, ActKind, Suggestion
+from malmoi.messages import Phrase
 
 _MOST_ACTS = 500
 
@@ -94,11 +95,12 @@ def read_message(sent: Any) -> Message:
     Raises:
         InputError: it is none.
     """
-    if not isinstance(sent, Mapping):
-        raise InputError("expected a message of the card, found {kind}", kind=type(sent).__name__)
-    acts = sent.get("acts")
-    if not isinstance(acts, list) or len(acts) > _MOST_ACTS:
-        raise InputError("expected a list of up to {most} acts", most=_MOST_ACTS)
+    sent = _of_kind(sent, Mapping, Phrase("a message of the card"))
+    acts = _of_kind(sent.get("acts"), list, Phrase("a list of acts"))
+    if len(acts) > _MOST_ACTS:
+        raise InputError(
+            "expected up to {most} acts, found {count}", most=_MOST_ACTS, count=len(acts)
+        )
     words = sent.get("words")
     have = sent.get("have")
     return Message(
@@ -116,38 +118,33 @@ def read_message(sent: Any) -> Message:
 
 
 def _sent_act(values: Any) -> SentAct:
-    if not isinstance(values, Mapping):
-        raise InputError("expected an act, found {kind}", kind=type(values).__name__)
+    values = _of_kind(values, Mapping, Phrase("an act"))
     return SentAct(request_id=_text(values, "request_id"), values=values)
 
 
 def _suggestion(shown: Any) -> Suggestion | None:
     if shown is None:
         return None
-    if not isinstance(shown, Mapping):
-        raise InputError("expected a suggestion, found {kind}", kind=type(shown).__name__)
-    score = _number(shown, "score")
-    if score is None:
-        raise InputError("expected the score of a suggestion, found none")
+    shown = _of_kind(shown, Mapping, Phrase("a suggestion"))
+    score = _of_kind(_number(shown, "score"), float, Phrase("the score of a suggestion"))
     return Suggestion(label=_text(shown, "label"), score=score, model=_text(shown, "model"))
 
 
-def _text(values: Mapping[str, Any], name: str) -> str:
-    value = values.get(name)
-    if not isinstance(value, str):
-        raise InputError(
-            "expected {name} as text, found {kind}", name=name, kind=type(value).__name__
-        )
+def _of_kind(value: Any, kinds: Any, what: Phrase) -> Any:
+    """The value, where it is what was expected."""
+    if not isinstance(value, kinds) or isinstance(value, bool):
+        raise InputError("expected {what}, found {kind}", what=what, kind=type(value).__name__)
     return value
+
+
+def _text(values: Mapping[str, Any], name: str) -> str:
+    text: str = _of_kind(values.get(name), str, Phrase("{name} as text", name=name))
+    return text
 
 
 def _texts(values: Mapping[str, Any], name: str) -> list[str]:
-    value = values.get(name)
-    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-        raise InputError(
-            "expected {name} as a list of texts, found {kind}", name=name, kind=type(value).__name__
-        )
-    return value
+    what = Phrase("{name} as a list of texts", name=name)
+    return [_of_kind(text, str, what) for text in _of_kind(values.get(name), list, what)]
 
 
 def _whole(values: Mapping[str, Any], name: str) -> int:
@@ -161,14 +158,9 @@ def _whole(values: Mapping[str, Any], name: str) -> int:
 
 
 def _number(values: Mapping[str, Any], name: str) -> float | None:
-    value = values.get(name)
-    if value is None:
+    if (value := values.get(name)) is None:
         return None
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        raise InputError(
-            "expected {name} as a number, found {kind}", name=name, kind=type(value).__name__
-        )
-    return float(value)
+    return float(_of_kind(value, int | float, Phrase("{name} as a number", name=name)))
 
 
 def _one_of(values: Mapping[str, Any], name: str, known: Sequence[str]) -> str:

@@ -150,15 +150,13 @@ def _draw_points(versions: list[ScoreVersion]) -> None:
     step = -(-len(versions) // _MOST_POINTS)
     shown = versions[::-step][::-1]  # with the last
     # By the folds: of the random sample there are fewer texts, and its curve is the rougher.
-    expected = forecast(
-        _rising(
-            [
-                (one.quality.labels, one.quality.cross_validated_f1)
-                for one in versions
-                if one.quality.cross_validated_f1 is not None
-            ]
-        )
-    )
+    # The last point of each number of labels: labels that were withdrawn left others behind.
+    points = {
+        one.quality.labels: one.quality.cross_validated_f1
+        for one in versions
+        if one.quality.cross_validated_f1 is not None
+    }
+    expected = forecast(sorted(points.items()))
     names = (
         say("Cross-validated"),
         say("Random sample"),
@@ -171,11 +169,6 @@ def _draw_points(versions: list[ScoreVersion]) -> None:
     )
     _draw_table(versions, expected)
     _draw_words(versions[-1], expected)
-
-
-def _rising(points: list[tuple[int, float]]) -> list[tuple[int, float]]:
-    """The last point of each number of labels; labels that were withdrawn left others behind."""
-    return sorted(dict(points).items())
 
 
 def _chart(

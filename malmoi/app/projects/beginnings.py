@@ -59,7 +59,7 @@ def _make_of_task(visit: Visit, task: TaskDefinition, name: str, with_labels: bo
     except InputError as error:
         explain(say("This task cannot be opened."), error)
         return
-    make_project(visit, new, order, _nothing)
+    make_project(visit, new, order)
 
 
 def order_of_task(task: TaskDefinition, *, with_labels: bool) -> ImportOrder:
@@ -80,7 +80,3 @@ def order_of_task(task: TaskDefinition, *, with_labels: bool) -> ImportOrder:
         )
         groups.append((way, [source]))
     return ImportOrder(groups=groups)
-
-
-def _nothing() -> None:
-    pass

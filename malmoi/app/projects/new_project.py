@@ -1,6 +1,6 @@
 """A new project: from nothing to the first text on the screen in under a minute."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import streamlit as st
 
@@ -88,19 +88,16 @@ def draw_new_project(visit: Visit) -> None:
     except InputError as error:
         explain(say("It cannot be made like this."), error)
         return
-    make_project(visit, new, as_order(chosen) if chosen else None, reset=_reset)
+    make_project(visit, new, as_order(chosen) if chosen else None)
 
 
-def make_project(
-    visit: Visit, new: NewProject, order: ImportOrder | None, reset: Callable[[], None]
-) -> None:
+def make_project(visit: Visit, new: NewProject, order: ImportOrder | None) -> None:
     """Make a project, begin to fill it, and open it.
 
     Args:
         visit: who makes it.
         new: what it is.
         order: its texts; None: they come later.
-        reset: empties the form once the project stands.
     """
     try:
         access = visit.store.create(visit.person, new)
@@ -113,7 +110,7 @@ def make_project(
         else:
             explain(say("The project cannot be made."), error)
         return
-    reset()
+    st.session_state[_FORM] += 1  # an empty form for the next one
     to_label = order is not None
     if order is not None:
         with st.spinner(say("Reading the texts…")):
@@ -127,10 +124,6 @@ def make_project(
 
 # So long a new project waits for its texts before its page is shown with a bar.
 _PATIENCE = 4.0
-
-
-def _reset() -> None:
-    st.session_state[_FORM] += 1
 
 
 def _missing(name: str, names: Sequence[str], kind: TaskKind, texts: ChosenTexts) -> str:

@@ -88,7 +88,9 @@ def _draw_page(opened: OpenProject, place: _Place, page: SearchPage) -> None:
     place.count = _count(opened, place, page)
     first = _ROWS * (len(place.begins) - 1) + 1
     _draw_paging(place, page, first)
-    chosen = _draw_table(opened, page, _rows_key(page))
+    # Changes with the texts: what is chosen is known by its row, in which another may stand.
+    key = f"explore_rows_{hash(tuple(one.text_id for one in page.texts))}"
+    chosen = _draw_table(opened, page, key)
     if opened.allows("reviewer"):
         draw_bulk(opened, place.search, [one.text_id for one in chosen])
     if len(chosen) == 1:
@@ -97,11 +99,6 @@ def _draw_page(opened: OpenProject, place: _Place, page: SearchPage) -> None:
         st.caption(
             say("Choose one row to see the labels, the history and the sources of its text.")
         )
-
-
-def _rows_key(page: SearchPage) -> str:
-    """Changes with the texts: what is chosen is known by its row, in which another may stand."""
-    return f"explore_rows_{hash(tuple(one.text_id for one in page.texts))}"
 
 
 def _say_nothing_was_found(opened: OpenProject, search: Search) -> None:

@@ -15,7 +15,7 @@ from malmoi.app.found_models import short_name
 from malmoi.app.job_bar import draw_job
 from malmoi.app.jobs import Job, Key, jobs
 from malmoi.app.language import say
-from malmoi.app.model_choice import ChosenModel, choose_model, labels_of_project
+from malmoi.app.model_choice import ChosenModel, choose_model
 from malmoi.app.result_table import show_result
 from malmoi.app.rows_left_out import draw_left_out, explain_file, offer_left_out
 from malmoi.app.visit import LOCAL_NAME, Visit
@@ -56,7 +56,7 @@ class _Order:
 
 def show(visit: Visit) -> None:
     """Draw the page."""
-    chosen = choose_model(labels_of_project(visit))
+    chosen = choose_model(visit)
     if chosen is None:
         return
     _ask_for_file(visit, chosen)
@@ -70,7 +70,12 @@ def show(visit: Visit) -> None:
         draw_job(job.key, say("Classifying"), stop=say("Stop classifying"))
         st.caption(say("Do something else meanwhile: the result will be at this address."))
     elif job.error is not None:
-        _tell_failure(job.error)
+        if isinstance(job.error, UnexpectedError):
+            st.error(say("Something unexpected happened. See the log."))
+        else:
+            explain(
+                say("This column cannot be classified. Choose the one with the texts."), job.error
+            )
     elif job.result is None:
         st.info(say("It was stopped. Press Classify to begin again."))
     else:
@@ -221,10 +226,3 @@ def _job_in_address(visit: Visit) -> Job | None:
         del st.session_state[_LAST]
         st.info(say("That result is no longer kept. Upload the file again."))
     return job
-
-
-def _tell_failure(error: InputError) -> None:
-    if not isinstance(error, UnexpectedError):
-        explain(say("This column cannot be classified. Choose the one with the texts."), error)
-    else:
-        st.error(say("Something unexpected happened. See the log."))

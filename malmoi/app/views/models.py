@@ -12,7 +12,6 @@ from malmoi.app.found_models import available_models, distinct_names, is_run, mo
 from malmoi.app.language import say
 from malmoi.app.model_choice import (
     choose_name,
-    labels_of_project,
     show_missing_model,
     tell_better,
     use_model,
@@ -37,7 +36,7 @@ _HALF = 396  # pixels: half of a page 1280 wide, less the sidebar
 def show(visit: Visit) -> None:
     """Draw the page."""
     models = available_models()
-    chosen = choose_name(models, labels_of_project(visit)) if models else None
+    chosen = choose_name(models, visit.label_names) if models else None
     section = choose_section("section", _SECTIONS)
     if section == "models":
         _show_models(models, chosen)

@@ -163,7 +163,12 @@ def _draw_next(opened: OpenProject, queue: ReviewState, pair: DisagreeingPair | 
     if place.shown is not None and place.shown not in [one.text_id for one in found[:1]]:
         # Another text in its place would get the label that is on its way to this one.
         found = [*texts_with_votes(opened.access, [place.shown]), *found]
-        _say_it_is_settled()
+        st.info(
+            say(
+                "This text has left the queue: somebody has decided it, or its labels have changed."
+            ),
+            icon=":material/update:",
+        )
         is_last = False
     else:
         is_last = len(found) < 2 and not place.passed
@@ -180,13 +185,6 @@ def _draw_next(opened: OpenProject, queue: ReviewState, pair: DisagreeingPair | 
     text = found[0]
     place.shown = text.text_id
     _draw_deciding(opened, text, lambda: _draw_moving(place, text.text_id, is_last))
-
-
-def _say_it_is_settled() -> None:
-    st.info(
-        say("This text has left the queue: somebody has decided it, or its labels have changed."),
-        icon=":material/update:",
-    )
 
 
 def _draw_moving(place: _Place, text_id: int, is_last: bool) -> None:

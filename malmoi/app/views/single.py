@@ -13,7 +13,7 @@ from malmoi.app.charts import bars
 from malmoi.app.explanation import explain
 from malmoi.app.label_saving import Decision, keep, place_for, tell_place
 from malmoi.app.language import say
-from malmoi.app.model_choice import ChosenModel, choose_model, labels_of_project
+from malmoi.app.model_choice import ChosenModel, choose_model
 from malmoi.app.plain_text import shortened
 from malmoi.app.projects.guideline import show_guideline
 from malmoi.app.views.several import show_several
@@ -22,7 +22,6 @@ from malmoi.app.word_views import show_words
 from malmoi.errors import InputError
 from malmoi.inference.prediction import LabelsPrediction, Prediction
 from malmoi.labels.annotating import Suggestion
-from malmoi.labels.tasks import TaskDefinition
 from malmoi.text.cleaning.cleaner import clean_text
 
 SHORT_TEXT = 5
@@ -45,7 +44,7 @@ class _Result:
 
 def show(visit: Visit) -> None:
     """Draw the page."""
-    chosen = choose_model(labels_of_project(visit))
+    chosen = choose_model(visit)
     if chosen is None:
         return
     # Not in a form: what is typed must be known when something else is clicked.
@@ -120,7 +119,14 @@ def _show_result(visit: Visit, chosen: ChosenModel, result: _Result) -> None:
     if len(clean_text(result.text)) <= SHORT_TEXT:
         st.warning(say("The text is very short, so trust this less."), icon=":material/info:")
     if prediction.cut:
-        st.info(_about_cut(result), icon=":material/content_cut:")
+        st.info(
+            say(
+                "The text has {length:,} characters. The encoder read its beginning only. All of "
+                "it is saved.",
+                length=len(result.text.strip()),
+            ),
+            icon=":material/content_cut:",
+        )
     left, right = st.columns([3, 2], gap="medium")
     with left, st.container(border=True):
         # A metric shows its value as plain text, whatever characters a label has.
@@ -136,15 +142,6 @@ def _show_result(visit: Visit, chosen: ChosenModel, result: _Result) -> None:
     with right:
         _show_correction(visit, chosen, result)
     show_words(chosen, result.text, result.id)
-
-
-def _about_cut(result: _Result) -> str:
-    length = len(result.text.strip())
-    return say(
-        "The text has {length:,} characters. The encoder read its beginning only. All of it is "
-        "saved.",
-        length=length,
-    )
 
 
 def _bars(prediction: Prediction) -> alt.Chart:
@@ -165,7 +162,9 @@ def _show_correction(visit: Visit, chosen: ChosenModel, result: _Result) -> None
         return  # several labels or a value: given on the page of a project
     place = place_for(visit, labels, chosen.name)
     tell_place(place)
-    _show_guideline(place.task)
+    if place.task is not None and place.task.guideline is not None:
+        with st.expander(say("Show the guideline"), icon=":material/menu_book:"):
+            show_guideline(place.task.guideline)
     # The key holds the id: every new result starts again from its own prediction.
     label = st.segmented_control(
         say("Right label"),
@@ -206,9 +205,3 @@ def _request_id(result: _Result, label: str, person: str) -> str:
     """Another one for each time that the result is saved: labels may be given in turns."""
     decision = f"{result.id}:{result.times}:{label}:{person}"
     return hashlib.sha256(decision.encode()).hexdigest()
-
-
-def _show_guideline(task: TaskDefinition | None) -> None:
-    if task is not None and task.guideline is not None:
-        with st.expander(say("Show the guideline"), icon=":material/menu_book:"):
-            show_guideline(task.guideline)
