@@ -19,6 +19,7 @@ CONFIG = "config.json"
 ENCODER = "discriminator"
 WEIGHTS = "model.safetensors"
 INDEX = f"{WEIGHTS}.index.json"
+_ADAPTER = "adapter_config.json"
 PICKLED = "pytorch_model.bin"
 # The linear part of a classifier, which only this project reads.
 LINEAR, LINEAR_WEIGHTS = "linear.json", "linear.safetensors"
@@ -312,6 +313,12 @@ def check_source(source: str | Path) -> str:
                 config=CONFIG,
             )
         if not (path / CONFIG).is_file():
+            if (path / _ADAPTER).is_file():
+                raise InputError(
+                    "expected a whole model in {path}, found a LoRA adapter: merge it into its "
+                    "base first (merge_and_unload of peft) and give the folder of that",
+                    path=path,
+                )
             raise InputError("{path} is not a model: it has no {config}", path=path, config=CONFIG)
         if not has_weights(path) and (path / PICKLED).is_file():
             raise InputError(

@@ -73,6 +73,13 @@ def loading(source: str, what: str) -> Iterator[None]:
         if isinstance(error, OSError) and is_full_disk(error):
             raise  # A full disk while downloading: the command line has its own line for it.
         said = _one_line(error)
+        if "trust_remote_code" in str(error):
+            raise InputError(
+                "cannot load {what} of {source}: it brings code of its own, which is never run; "
+                "take a model whose class transformers has",
+                what=what,
+                source=source,
+            ) from error
         if not isinstance(error, OSError | ValueError | RuntimeError):
             said = f"{type(error).__name__}: {said}"  # such as 'x' of a KeyError
         raise InputError(
@@ -283,7 +290,10 @@ def load_tokenizer(source: str | Path, *, needs_padding: bool = True) -> PreTrai
         raise InputError("{source} has no tokenizer (its vocabulary is empty)", source=source)
     if needs_padding and tokenizer.pad_token_id is None:
         raise InputError(
-            "the tokenizer of {source} has no padding token, which batches need", source=source
+            "the tokenizer of {source} has no padding token, which batches need; name one as "
+            "pad_token in its {file}, such as its end token",
+            source=source,
+            file=_OWN_CONFIG,
         )
     refuse_taking_apart(tokenizer, source)
     take_typed_tokens_as_text(tokenizer)

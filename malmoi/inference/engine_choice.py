@@ -152,14 +152,13 @@ def _with_onnx(
 def _of_exported(folder: Path, exported: Exported, name: EngineName, threads: int | None) -> Opened:
     from malmoi.inference.onnx_engine import OnnxEngine
 
-    network = exported.network(name)
     try:
-        engine = OnnxEngine(network, name, threads)
+        engine = OnnxEngine(exported.network(name), name, threads)
     except Exception as error:  # whatever the library has for a damaged file
         raise InputError(
             "expected an ONNX network in {network}, found {error}; export the model again, where "
             "torch is installed",
-            network=network,
+            network=exported.path / exported.files[name],
             error=" ".join(str(error).split())[:200],
         ) from error
     if exported.tokenizer is not None:

@@ -36,6 +36,8 @@ _SPARE_SECONDS = 3600.0
 _OPSET = 23
 # What exports, and what quantizes.
 _PACKAGES = ("onnx", "onnxscript", "onnxruntime")
+# What fails is raised, too.
+_FATAL_ONLY = 4
 _INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 
 
@@ -97,6 +99,7 @@ def write_networks(
         with _quiet():
             _export(model, exact, description)
             _quantize(exact, quantized)
+            _check(model, exact, quantized, description)
     except MemoryError:
         raise
     except Exception as error:  # whatever exporter and quantizer have
@@ -149,6 +152,38 @@ def _export(model: PreTrainedModel, path: Path, description: ModelDescription) -
         # Where in which file of this machine it was written: for nobody who gets the network.
         node.metadata_props.clear()
     program.save(path, external_data=False)
+
+
+def _check(
+    model: PreTrainedModel, exact: Path, quantized: Path, description: ModelDescription
+) -> None:
+    """Compute batches of other sizes than the exporter has seen.
+
+    Raises:
+        ValueError: the networks cannot, or the exact one has other logits than the model.
+    """
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = _FATAL_ONLY
+    for texts, longest in ((2, 12), (3, 5), (1, 1)):
+        length = min(longest, description.max_length)
+        ids = torch.arange(texts * length).reshape(texts, length) % model.config.vocab_size
+        mask = torch.ones_like(ids)
+        mask[-1, max(1, length - 2) :] = 0
+        inputs = dict(zip(_INPUTS, (ids, mask, torch.zeros_like(ids)), strict=True))
+        with torch.inference_mode():
+            expected = logits_of(model)(**inputs)
+        for path in (exact, quantized):
+            session = onnxruntime.InferenceSession(
+                path, options, providers=["CPUExecutionProvider"]
+            )
+            taken = {item.name: inputs[item.name].numpy() for item in session.get_inputs()}
+            found = torch.from_numpy(session.run(None, taken)[0])
+            if found.shape != expected.shape:
+                raise ValueError(f"logits of shape {found.shape}, not {expected.shape}")
+            if path is exact and not torch.allclose(found, expected, atol=1e-2, rtol=1e-2):
+                raise ValueError("its logits are not those of the model")
 
 
 def _quantize(source: Path, target: Path) -> None:

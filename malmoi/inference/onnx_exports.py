@@ -42,7 +42,7 @@ _PUBLISHED_VERSION = 1
 DESCRIPTION = "description.json"
 TOKENIZER = "tokenizer.json"
 # Raise it whenever another network would be exported of the same weights.
-EXPORT_VERSION = 3
+EXPORT_VERSION = 4
 _MADE_BY = ("torch", "transformers", "tokenizers", "onnx", "onnxscript", "onnxruntime")
 _MADE_OF = ("*.json", "*.txt", "*.model", "*.safetensors")
 # What a run keeps beside the model, and changes nothing of it.
@@ -58,16 +58,26 @@ class Exported:
         description: of the classifier.
         tokenizer: its tokenizer.json; None where only transformers can tokenise for it.
         files: the .onnx file of every engine, below `path`.
+        hashes: SHA-256 of these files; of none where an older version has published the folder.
     """
 
     path: Path
     description: ModelDescription
     tokenizer: str | None
     files: Mapping[EngineName, str]
+    hashes: Mapping[str, str]
 
     def network(self, engine: EngineName) -> Path:
-        """The .onnx file of an engine."""
-        return self.path / self.files[engine]
+        """The .onnx file of an engine.
+
+        Raises:
+            ValueError: it is not as it was written.
+            OSError: it cannot be read.
+        """
+        path = self.path / self.files[engine]
+        if self.hashes and file_sha256(path) != self.hashes[self.files[engine]]:
+            raise ValueError("a network that is not as it was written")
+        return path
 
 
 def entry_path(folder: Path) -> Path:
@@ -105,14 +115,15 @@ def find_exported(path: Path) -> Exported | None:
         values = json.loads((path / DESCRIPTION).read_text(encoding="utf-8"))
         description = ModelDescription(**values["model"])
         tokenizer = (path / TOKENIZER).read_text(encoding="utf-8") if values["fast"] else None
-        if (sizes := _sizes(path, FILES)) != values["sizes"]:
-            raise ValueError(f"files of {sizes} bytes, not {values['sizes']}")
+        hashes = {name: str(values["sha256"][name]) for name in FILES.values()}
     except (OSError, ValueError, KeyError, TypeError):
         cache.remove(path)
         return None
     with suppress(OSError):  # somebody else's folder
         cache.mark_used(path)
-    return Exported(path=path, description=description, tokenizer=tokenizer, files=FILES)
+    return Exported(
+        path=path, description=description, tokenizer=tokenizer, files=FILES, hashes=hashes
+    )
 
 
 def find_published(folder: Path) -> Exported | None:
@@ -123,7 +134,7 @@ def find_published(folder: Path) -> Exported | None:
     try:
         if values["version"] != _PUBLISHED_VERSION or values["made_of"] != model_hash(folder):
             return None
-        if values["sizes"] != _sizes(folder, PUBLISHED_FILES):
+        if not all((folder / name).is_file() for name in PUBLISHED_FILES.values()):
             return None
         description = ModelDescription(**values["model"])
         tokenizer = json.loads((folder / TOKENIZER).read_text(encoding="utf-8"))
@@ -136,6 +147,7 @@ def find_published(folder: Path) -> Exported | None:
         description=description,
         tokenizer=json.dumps(tokenizer, ensure_ascii=False),
         files=PUBLISHED_FILES,
+        hashes=values.get("sha256", {}),
     )
 
 
@@ -150,15 +162,16 @@ def write_published_description(
         "version": _PUBLISHED_VERSION,
         "model": asdict(description),
         "normalizer": json.loads(tokenizer)["normalizer"],
-        "sizes": _sizes(folder, PUBLISHED_FILES),
+        "sizes": {name: (folder / name).stat().st_size for name in PUBLISHED_FILES.values()},
+        "sha256": _hashes(folder, PUBLISHED_FILES),
         "made_of": model_hash(folder),
     }
     text = json.dumps(values, ensure_ascii=False, indent=1)
     (folder / PUBLISHED_DESCRIPTION).write_text(text, encoding="utf-8")
 
 
-def _sizes(path: Path, files: Mapping[EngineName, str]) -> dict[str, int]:
-    return {name: (path / name).stat().st_size for name in files.values()}
+def _hashes(path: Path, files: Mapping[EngineName, str]) -> dict[str, str]:
+    return {name: file_sha256(path / name) for name in files.values()}
 
 
 def write_description(path: Path, description: ModelDescription, tokenizer: str | None) -> None:
@@ -166,7 +179,7 @@ def write_description(path: Path, description: ModelDescription, tokenizer: str 
     values = {
         "model": asdict(description),
         "fast": tokenizer is not None,
-        "sizes": _sizes(path, FILES),
+        "sha256": _hashes(path, FILES),
     }
     if tokenizer is not None:
         (path / TOKENIZER).write_text(tokenizer, encoding="utf-8")

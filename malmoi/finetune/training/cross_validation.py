@@ -245,6 +245,7 @@ class Experiment:
             dropout=self.training.dropout,
             seed=seed,
             random_weights=self.random_weights,
+            tokenizer=self.tokenizer,
             task=self.data.task,
             keep_head=self.keep_head,
         )

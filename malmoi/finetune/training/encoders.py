@@ -96,6 +96,11 @@ def load_for_classification(
     """
     place = encoder_source(source)
     config = complete_config(_config_of(place), Path(place))
+    if getattr(config, "attention_type", None) == "block_sparse":
+        # BigBird's own way for thousands of tokens; whole attention is the same, and in any format.
+        config.attention_type = "original_full"
+    if tokenizer is not None and config.pad_token_id is None:
+        config.pad_token_id = tokenizer.pad_token_id  # a decoder finds the last token by it
     rows = _head_rows(config, labels, task, place) if keep_head else []
     if not keep_head:
         _name_labels(config, labels)

@@ -402,6 +402,10 @@ def test_a_damaged_export_is_made_again(
     damages: dict[str, Callable[[], Any]] = {
         "cut": lambda: os.truncate(network, 100),
         "noise": lambda: network.write_bytes(b"x" * network.stat().st_size),
+        # As long as before, and a network still.
+        "another network": lambda: network.write_bytes(
+            network.read_bytes().replace(b"pkg.torch", b"pkg.touch")
+        ),
         "tokenizer": lambda: (entry / "tokenizer.json").write_text("{}"),
         "no description": lambda: (entry / "description.json").unlink(),
         "foreign description": lambda: (entry / "description.json").write_text("[]"),

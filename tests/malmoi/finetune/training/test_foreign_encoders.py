@@ -14,21 +14,29 @@ from transformers import (
     AutoTokenizer,
     BertConfig,
     BertForMaskedLM,
+    BigBirdConfig,
+    BigBirdForMaskedLM,
     DistilBertConfig,
     DistilBertForMaskedLM,
     ElectraConfig,
     ElectraForPreTraining,
+    GPT2Config,
+    GPT2LMHeadModel,
+    ModernBertConfig,
+    ModernBertForMaskedLM,
     PreTrainedTokenizerFast,
     RobertaConfig,
     RobertaForMaskedLM,
     pipeline,
 )
 
+from malmoi import Classifier, cache
+from malmoi.errors import InputError
 from malmoi.finetune.kfold import main
 from malmoi.finetune.settings import KfoldSettings
 from malmoi.finetune.training.encoders import load_for_classification
 from malmoi.transformers_models import load_tokenizer, longest_input
-from tests.malmoi.finetune.conftest import make_tokenizer, separable
+from tests.malmoi.finetune.conftest import WriteCsv, make_tokenizer, separable
 
 SIZES = {"num_hidden_layers": 1, "num_attention_heads": 2, "hidden_size": 16}
 
@@ -55,6 +63,25 @@ def electra(**changes: Any) -> Any:
     """One token type."""
     sizes = SIZES | {"embedding_size": 16, "intermediate_size": 32}
     return ElectraForPreTraining(ElectraConfig(**sizes, type_vocab_size=1, **changes))
+
+
+def modernbert(**changes: Any) -> Any:
+    """Its network in ONNX computes a batch of the size that the exporter has seen, and no other."""
+    sizes = SIZES | {"intermediate_size": 32, "max_position_embeddings": 128}
+    marks = dict.fromkeys(("cls_token_id", "sep_token_id", "bos_token_id", "eos_token_id"), 2)
+    return ModernBertForMaskedLM(ModernBertConfig(**sizes, **marks, **changes))
+
+
+def bigbird(**changes: Any) -> Any:
+    """Blocks for long texts, which cannot be computed in half precision."""
+    sizes = SIZES | {"intermediate_size": 32, "max_position_embeddings": 512, "block_size": 16}
+    return BigBirdForMaskedLM(BigBirdConfig(**sizes, num_random_blocks=2, **changes))
+
+
+def decoder(**changes: Any) -> Any:
+    """It names no padding token, and its classifier looks for the last token by it."""
+    changes.pop("pad_token_id")
+    return GPT2LMHeadModel(GPT2Config(n_embd=16, n_layer=1, n_head=2, n_positions=512, **changes))
 
 
 SHAPES: dict[str, Callable[..., Any]] = {
@@ -109,6 +136,41 @@ def test_pairs(shape: str, tmp_path: Path) -> None:
         AutoModelForSequenceClassification.from_pretrained(saved)(**inputs).logits.isfinite().all()
     )
     assert ("token_type_ids" in inputs) == (shape == "bert")
+
+
+@pytest.mark.parametrize("make", [modernbert, bigbird, decoder])
+def test_kinds_of_today_are_trained_and_answer(
+    make: Callable[..., Any],
+    write_csv: WriteCsv,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cache, "CACHE", tmp_path / "cache")
+    monkeypatch.setenv("MALMOI_ENGINE", "auto")
+    folder = save(make, tmp_path / "theirs", make_tokenizer())
+    rows = [(f"{text} " * 40, label) for text, label in separable()[:24]]
+    data = write_csv(rows)
+    kfold(folder, data, tmp_path / "run", max_length=256)
+    saved = tmp_path / "run" / "model"
+    texts = [rows[0][0], "꿈"]
+    exact = Classifier.load(saved, "torch-fp32").predict(texts)
+    found = Classifier.load(saved, "auto").predict(texts)
+    assert [one.label for one in found] == [one.label for one in exact]
+    if make is modernbert:
+        with pytest.raises(InputError, match=r"cannot export a ModernBert.*torch-fp32"):
+            Classifier.load(saved, "onnx-int8")
+
+
+def test_what_is_no_whole_model_of_transformers_is_one_line(tmp_path: Path) -> None:
+    folder = save(bert, tmp_path / "theirs", make_tokenizer())
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    config |= {"model_type": "own", "auto_map": {"AutoConfig": "own.Config"}}
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    with pytest.raises(InputError, match="brings code of its own, which is never run"):
+        load_for_classification(folder, ["가", "나"])
+    (folder / "config.json").rename(folder / "adapter_config.json")
+    with pytest.raises(InputError, match="found a LoRA adapter: merge it into its base"):
+        load_for_classification(folder, ["가", "나"])
 
 
 @pytest.mark.parametrize("shape", SHAPES)
