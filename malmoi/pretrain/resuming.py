@@ -74,18 +74,14 @@ def difference(config: RunConfig, before: RunPlan) -> str:
         value = given.get(name)
         if value in (None, "auto") or name in _RATES or found == value:
             continue
-        if name in ("init", "corpus", "tokenizer", "generator.init") and _same_place(found, value):
-            continue
+        is_place = name in ("init", "corpus", "tokenizer", "generator.init")
+        if is_place and found is not None and Path(found).resolve() == Path(value).resolve():
+            continue  # one path, however it was written
         return (
             f"it has {shown(name, found)}, found {shown(name, value)}; give the same, or leave it "
             "out"
         )
     return ""
-
-
-def _same_place(found: str | None, value: str | Path) -> bool:
-    """Whether two paths are one, however they were written."""
-    return found is not None and Path(found).resolve() == Path(value).resolve()
 
 
 def go_on(

@@ -144,7 +144,11 @@ def _prepare(config: RunConfig, processes: Processes) -> _Prepared:
         machine=machine,
         is_tokenized=tokenized,
     )
-    print(_recipe_line(planned), flush=True)
+    line = f"recipe {planned.start.recipe}, {planned.start.reason}"
+    if 0 < (fading := planned.objective.unigram_fraction) < 1:
+        line += ": replacements change from noise by word frequency to the generator's over the "
+        line += f"first {fading:.0%} of the run"
+    print(line, flush=True)
     if line := _preset_line(config, start.checkpoint):
         print(line, flush=True)
     pair = make_networks(planned, tokenizer, corpus)
@@ -293,7 +297,12 @@ def _run(
         if not processes.is_main:
             return
         cost = _cost(planned, pair, trainer, processes)
-        monitor.add_cost(cost | _sizes(pair))
+        sizes = {
+            f"{name}/{what}": number
+            for name, counts in parameter_counts(pair).items()
+            for what, number in counts.items()
+        }
+        monitor.add_cost(cost | {"parameters": pair.num_parameters()} | sizes)
     _write_result(prepared, progress, monitor, cost)
     print(
         f"{progress.tokens:,} tokens in {progress.step:,} steps, "
@@ -321,15 +330,6 @@ def _write_result(
             "finished_at": datetime.now().astimezone().isoformat(timespec="seconds"),
         },
     )
-
-
-def _sizes(pair: ElectraPair) -> dict[str, int]:
-    sizes = {
-        f"{name}/{what}": number
-        for name, counts in parameter_counts(pair).items()
-        for what, number in counts.items()
-    }
-    return {"parameters": pair.num_parameters()} | sizes
 
 
 def _describe(
@@ -402,18 +402,6 @@ def _cost(
         available = progress.seconds * rate * processes.world_size
         cost["model_flops_utilization"] = cost["hardware_flops"] / available
     return cost
-
-
-def _recipe_line(planned: RunPlan) -> str:
-    """Which recipe was taken, and why, and from what a generator's samples are first replaced."""
-    line = f"recipe {planned.start.recipe}, {planned.start.reason}"
-    fading = planned.objective.unigram_fraction
-    if not (0 < fading < 1):
-        return line
-    return (
-        f"{line}: replacements change from noise by word frequency to the generator's over the "
-        f"first {fading:.0%} of the run"
-    )
 
 
 def _preset_line(config: RunConfig, checkpoint: Checkpoint | None) -> str:

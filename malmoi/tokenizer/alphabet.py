@@ -82,9 +82,9 @@ def choose_alphabet(
     """
     total = sum(counts.values())
     least = max(min_frequency, total * _RARE_SYLLABLE_FRACTION)
+    visible = (c for c in counts if not c.isspace() and unicodedata.category(c)[0] != "C")
     ranked = sorted(
-        (c for c, count in counts.items() if count >= min_frequency and _is_visible(c)),
-        key=lambda c: (-counts[c], c),
+        (c for c in visible if counts[c] >= min_frequency), key=lambda c: (-counts[c], c)
     )
     syllables = [c for c in ranked if is_syllable(c) and counts[c] >= least]
     base = set(BASE_ALPHABET)
@@ -161,7 +161,3 @@ def build_normalizer(alphabet: Alphabet) -> tuple[normalizers.Normalizer, bytes]
         ),
         charsmap,
     )
-
-
-def _is_visible(character: str) -> bool:
-    return not character.isspace() and unicodedata.category(character)[0] != "C"

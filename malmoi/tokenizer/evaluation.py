@@ -10,7 +10,7 @@ from pathlib import Path
 from malmoi.errors import InputError
 from malmoi.text.cleaning.cleaner import clean_text
 from malmoi.text.morphemes import analyser_version
-from malmoi.tokenizer.measures import CutTexts, Measures, cut_by_kiwi, load_any_tokenizer, measure
+from malmoi.tokenizer.measures import Measures, cut_by_kiwi, load_any_tokenizer, measure
 from malmoi.tokenizer.sampling import sample_evenly
 
 
@@ -55,7 +55,9 @@ def compare(
         )
         if not sample.texts:
             raise InputError("expected texts to measure on, found none in {corpus}", corpus=corpus)
-        cut = _cut_some(sample.texts, morpheme_texts)
+        # Some of them, evenly spread.
+        step = max(1, -(-len(sample.texts) // max(1, morpheme_texts)))
+        cut = cut_by_kiwi(sample.texts[::step])
         described[corpus] = {
             "texts": len(sample.texts),
             "of_texts": sample.read,
@@ -70,12 +72,6 @@ def compare(
             for name, tokenizer in loaded.items()
         ]
     return rows, {"corpora": described, "analyser": analyser_version(), "seed": seed}
-
-
-def _cut_some(texts: list[str], count: int) -> CutTexts:
-    """Some texts, evenly spread, cut by Kiwi."""
-    step = max(1, -(-len(texts) // max(1, count)))
-    return cut_by_kiwi(texts[::step])
 
 
 _COLUMNS = {

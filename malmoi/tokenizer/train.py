@@ -3,11 +3,10 @@
 import dataclasses
 import json
 import shutil
-from collections.abc import Collection
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import tyro
 
@@ -17,8 +16,7 @@ from malmoi.text.reading.sources import find_sources
 from malmoi.tokenizer.kinds import MAX_SAMPLE_BYTES, ModelKind, check_training_settings
 from malmoi.work_folder import only_run
 
-if TYPE_CHECKING:
-    from malmoi.tokenizer.sampling import Sample
+_PACKAGES = ("malmoi", "tokenizers", "sentencepiece", "transformers")
 
 ABOUT = "Train a WordPiece, unigram or BPE tokenizer on any Korean corpus."
 
@@ -114,37 +112,24 @@ def _train(settings: TrainTokenizerSettings) -> int:
             min_frequency=settings.min_frequency,
         )
         trained.save(scratch)
+        flags, entries = dataclasses.asdict(settings).items(), trained.tokenizer.get_vocab()
         record = {
+            "settings": {key: str(v) if isinstance(v, Path) else v for key, v in flags},
             "corpus_sha256": source_hash,
             "cleaning": cleaning,
-            "sample": _describe(sample),
+            "sample": {
+                "texts": len(sample.texts),
+                "of_texts": sample.read,
+                "bytes": sum(len(text.encode()) + 1 for text in sample.texts),
+                "sha256": sample.sha256,
+            },
             "tokenizer_hash": tokenizer_hash(trained.tokenizer),
             "analyser": analyser_version() if settings.morphemes else None,
             "analyser_failed_texts": failed,
+            "entries": len(entries),
+            "unused_entries": sum(token.startswith("[unused") for token in entries),
+            "versions": {name: version(name) for name in _PACKAGES},
         }
-        _write_record(scratch / "training.json", settings, trained.tokenizer.get_vocab(), record)
+        text = json.dumps(record, ensure_ascii=False, indent=2)
+        (scratch / "training.json").write_text(text, encoding="utf-8")
     return len(trained.tokenizer)
-
-
-def _write_record(
-    path: Path, settings: TrainTokenizerSettings, entries: Collection[str], found: dict[str, Any]
-) -> None:
-    flags = dataclasses.asdict(settings).items()
-    packages = ("malmoi", "tokenizers", "sentencepiece", "transformers")
-    record = {
-        "settings": {key: str(v) if isinstance(v, Path) else v for key, v in flags},
-        **found,
-        "entries": len(entries),
-        "unused_entries": sum(token.startswith("[unused") for token in entries),
-        "versions": {name: version(name) for name in packages},
-    }
-    path.write_text(json.dumps(record, ensure_ascii=False, indent=2), encoding="utf-8")
-
-
-def _describe(sample: "Sample") -> dict[str, object]:
-    return {
-        "texts": len(sample.texts),
-        "of_texts": sample.read,
-        "bytes": sum(len(text.encode()) + 1 for text in sample.texts),
-        "sha256": sample.sha256,
-    }

@@ -6,7 +6,6 @@ import signal
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from functools import partial
 from pathlib import Path
 
 import torch
@@ -19,7 +18,7 @@ from malmoi.errors import InputError
 from malmoi.pretrain.config.objective import Recipe
 from malmoi.pretrain.config.run_plan import ExecutionPlan, RunPlan
 from malmoi.pretrain.config.schema import Rows
-from malmoi.pretrain.data.batches import Batch, BatchPlan, Prefetcher, iter_plans
+from malmoi.pretrain.data.batches import Batch, Prefetcher, iter_plans
 from malmoi.pretrain.data.tokenized import TokenizedCorpus
 from malmoi.pretrain.engine.checkpoint import TrainerState, save_state
 from malmoi.pretrain.engine.monitor import Monitor
@@ -198,46 +197,47 @@ class Trainer:
         Raises:
             InputError: the loss or the gradient is not finite, or the loss explodes.
         """
-        self._forget_other_average()
+        progress, batching = self.progress, self.plan.batching
+        if progress.length != self._length:
+            # What was averaged is the end that the run was to have before it got another length.
+            self.average, progress.averaged = WeightAverage(), 0
+        progress.length = self._length
         self.pair.train()
-        with Prefetcher(corpus, self._plans(corpus), tokenizer, self.processes.device) as batches:
+        plans = iter_plans(
+            corpus.lengths,
+            batching.tokens_per_batch,
+            self.plan.start.seed,
+            row_length=batching.row_length,
+            skip=progress.step,
+        )
+        with Prefetcher(corpus, plans, tokenizer, self.processes.device) as batches:
             self._lap_began = time.perf_counter()
             # Asked once a step: with --max-minutes what is waited for below takes time too, and
             # the step that is reported and saved as the last one has to be the last.
             fraction = self.done_fraction()
             while fraction < 1:
-                batch, stage = next(batches), self.progress.stage
+                batch, stage = next(batches), progress.stage
                 rate, result = self.take_step(batch, fraction)
-                self._count(batch, same_stage=self.progress.stage == stage)
+                self._count(batch, same_stage=progress.stage == stage)
                 fraction = self.done_fraction()
-                self._show(monitor, result, rate, fraction)
+                monitor.add(
+                    result,
+                    step=progress.step,
+                    tokens=progress.tokens,
+                    flops=progress.flops,
+                    learning_rate=rate,
+                    fraction=fraction,
+                    left=progress.clock * (1 - fraction) / max(fraction, 1e-9),
+                )
                 if self._save_if_due(directory, monitor, result, rate, fraction, received):
                     by = "Ctrl-C" if signal.SIGINT in received else "SIGTERM"
-                    step = f"{self.progress.step:,}"
-                    monitor.say(f"{by}: saved at step {step}; go on with --resume")
+                    monitor.say(f"{by}: saved at step {progress.step:,}; go on with --resume")
                     return False
-        self._finish(monitor)
+        self.average.put_into(self.pair)
+        schedule = self.objective.resolved.schedule
+        if progress.step and (warning := schedule.finish(self.pair, progress.stage)):
+            monitor.warn(f"step {progress.step:,}: {warning}")
         return True
-
-    def _plans(self, corpus: TokenizedCorpus) -> Iterator[BatchPlan]:
-        """Batches from the step on that this sitting begins with."""
-        batching = self.plan.batching
-        return iter_plans(
-            corpus.lengths,
-            batching.tokens_per_batch,
-            self.plan.start.seed,
-            row_length=batching.row_length,
-            skip=self.progress.step,
-        )
-
-    def _forget_other_average(self) -> None:
-        """Begin the average of weights anew in a run that was given another length.
-
-        What it averaged was the end that the run was to have then.
-        """
-        if self.progress.length != self._length:
-            self.average, self.progress.averaged = WeightAverage(), 0
-        self.progress.length = self._length
 
     def _count(self, batch: Batch, *, same_stage: bool) -> None:
         """Count a step on a batch, and its time."""
@@ -250,19 +250,6 @@ class Trainer:
         self._steps_of_stage = self._steps_of_stage + 1 if same_stage else 1
         if self.compiled and self._steps_of_stage <= _COMPILING_STEPS:
             progress.compiling_seconds += seconds
-
-    def _show(self, monitor: Monitor, result: StepResult, rate: float, fraction: float) -> None:
-        """Give the monitor the step that was taken."""
-        progress = self.progress
-        monitor.add(
-            result,
-            step=progress.step,
-            tokens=progress.tokens,
-            flops=progress.flops,
-            learning_rate=rate,
-            fraction=fraction,
-            left=progress.clock * (1 - fraction) / max(fraction, 1e-9),
-        )
 
     def _save_if_due(
         self,
@@ -300,24 +287,18 @@ class Trainer:
             self._check(float(processes.add_up(result.loss.detach())), rate, monitor)
         # A GPU works on what it was given: what reports and checks waited for is training.
         self._lap()
+
+        def save() -> None:
+            # Who goes on after an explosion wants weights from before it.
+            if stopping or last or not monitor.rises():
+                state = directory / "state"
+                save_state(state, self.pair, self.optimizers, self.progress, self.average)
+
         if saving:
-            processes.in_main(partial(self._save, directory, monitor, must=stopping or last))
+            processes.in_main(save)
             self._saved_at = time.monotonic()
             self._lap_began = time.perf_counter()
         return stopping
-
-    def _finish(self, monitor: Monitor) -> None:
-        """Make the networks what is handed out."""
-        self.average.put_into(self.pair)
-        progress, schedule = self.progress, self.objective.resolved.schedule
-        if progress.step and (warning := schedule.finish(self.pair, progress.stage)):
-            monitor.warn(f"step {progress.step:,}: {warning}")
-
-    def _save(self, directory: Path, monitor: Monitor, *, must: bool) -> None:
-        # Who goes on after an explosion wants weights from before it.
-        if monitor.rises() and not must:
-            return
-        save_state(directory / "state", self.pair, self.optimizers, self.progress, self.average)
 
     def take_step(self, batch: Batch, fraction: float) -> tuple[float, StepResult]:
         """One optimizer step. Returns its learning rate and what came of it."""

@@ -176,11 +176,19 @@ class Monitor:
         recent.append((len(self._results), row[watched.key]))
         while sum(steps for steps, _ in recent) - recent[0][0] >= _EXPLODED_STEPS:
             recent.popleft()
-        self._record(row)
         step = int(so_far["step"])
+        if self._metrics is not None:
+            self._metrics.write(json.dumps(row) + "\n")
+            self._metrics.flush()
+        if self._board is not None:
+            for name, value in row.items():
+                if name != "step":
+                    self._board.add_scalar(name, value, step)
+        # The last step of a run of so many minutes ends a little after them.
+        minutes, seconds = divmod(max(0, round(left)), 60)
         line = (
             f"step {step:,}  {row['tokens_per_second']:,.0f} tokens/s  "
-            f"{self._recipe.describe(row)}  left {_clock(left)}"
+            f"{self._recipe.describe(row)}  left {minutes // 60}:{minutes % 60:02d}:{seconds:02d}"
         )
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, completed=min(1.0, fraction), line=line)
@@ -262,16 +270,6 @@ class Monitor:
     def _mean(self, losses: list[torch.Tensor]) -> float:
         """Over steps; the parts of the processes add up."""
         return float(self._processes.add_up(torch.stack(losses).mean()))
-
-    def _record(self, row: dict[str, float]) -> None:
-        """Into metrics.jsonl and TensorBoard."""
-        if self._metrics is not None:
-            self._metrics.write(json.dumps(row) + "\n")
-            self._metrics.flush()
-        if self._board is not None:
-            for name, value in row.items():
-                if name != "step":
-                    self._board.add_scalar(name, value, int(row["step"]))
 
     def _rows_until(self, path: Path, step: int) -> list[dict[str, float]]:
         """Cut a metrics file back to `step`: what came after the checkpoint will be done again."""
@@ -373,10 +371,3 @@ def _board(directory: Path, first_step: int) -> "SummaryWriter | None":
     from torch.utils.tensorboard import SummaryWriter
 
     return SummaryWriter(str(directory), purge_step=first_step + 1)
-
-
-def _clock(seconds: float) -> str:
-    # The last step of a run of so many minutes ends a little after them.
-    minutes, rest = divmod(max(0, round(seconds)), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}"

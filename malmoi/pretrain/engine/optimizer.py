@@ -34,7 +34,13 @@ class Optimizers:
         self._peak = plan.learning_rate
         self._corrects_bias = plan.adam_bias_correction
         self._muon_scale = plan.muon_learning_rate / self._peak
-        hidden = _hidden_matrices(pair) if plan.name == "muon" else set()
+        # The encoder layers' matrices: what Muon is made for (Jordan et al. 2024).
+        hidden = {
+            id(parameter)
+            for network in pair.networks().values()
+            for parameter in network.electra.encoder.parameters()
+            if plan.name == "muon" and parameter.dim() == 2
+        }
         groups = []
         # One group for each network, for in a two-stage run they do not begin together and
         # Adam's correction depends on a parameter's own number of steps.
@@ -139,16 +145,6 @@ def _by_network(pair: ElectraPair) -> Iterator[list[torch.nn.Parameter]]:
         taken |= {id(parameter) for parameter in pair.span_head.parameters()}
     yield generator
     yield [parameter for parameter in pair.parameters() if id(parameter) not in taken]
-
-
-def _hidden_matrices(pair: ElectraPair) -> set[int]:
-    """Ids of the encoder layers' matrices: what Muon is made for (Jordan et al. 2024)."""
-    return {
-        id(parameter)
-        for network in pair.networks().values()
-        for parameter in network.electra.encoder.parameters()
-        if parameter.dim() == 2
-    }
 
 
 class WeightAverage:

@@ -164,7 +164,14 @@ def resumed_directory(config: RunConfig) -> Resumed:
             fitting.append(resumed)
     if fitting:
         # The one begun by the same command, as far as it goes; the newest of equals.
-        return min(fitting, key=lambda one: _given_otherwise(config, one.record))
+        now = config.as_json()
+
+        def otherwise(resumed: Resumed) -> int:
+            before = resumed.record.get("given")
+            before = before if isinstance(before, dict) else {}
+            return sum(before.get(name) != now.get(name) for name in before.keys() | now.keys())
+
+        return min(fitting, key=otherwise)
     raise InputError(
         "expected an unfinished run under {runs} of what is given to resume, found none{nearest}; "
         "run without --resume, or name the run with --output",
@@ -193,14 +200,6 @@ def _read_resumed(directory: Path) -> Resumed:
             directory=directory,
         )
     return Resumed(directory=directory, plan=plan_from_json(record["plan"], path), record=record)
-
-
-def _given_otherwise(config: RunConfig, record: dict[str, Any]) -> int:
-    """In how many flags and keys a command differs from the one that a run began with."""
-    before = record.get("given")
-    before = before if isinstance(before, dict) else {}
-    now = config.as_json()
-    return sum(before.get(name) != now.get(name) for name in before.keys() | now.keys())
 
 
 def known_sharing(directory: str | Path) -> Sharing | None:

@@ -425,7 +425,12 @@ def load_pair(directory: str | Path, shape: PairShape | None = None) -> ElectraP
     }
     if not shape.with_generator:
         pair = ElectraPair(None, discriminator, shape)
-        _take_lm_head(pair, generator)
+        # The encoder guesses with a generator's head, where one is wanted and it fits.
+        fits = _sizes(generator.config) == _sizes(discriminator.config)
+        fits = fits and _table(generator) == _table(discriminator)
+        if pair.lm_predictions is not None and pair.lm_bias is not None and fits:
+            pair.lm_predictions.load_state_dict(generator.generator_predictions.state_dict())
+            pair.lm_bias.data.copy_(generator.generator_lm_head.bias.detach())
         return pair
     _check_tables(path, generator, discriminator, shape)
     _check_sizes(path, generator.config, discriminator.config, shape)
@@ -451,16 +456,6 @@ def _load_generator(
     source = discriminator.electra if shape.one_size else discriminator.electra.embeddings
     known.load_state_dict(source.state_dict())
     return generator
-
-
-def _take_lm_head(pair: ElectraPair, generator: ElectraForMaskedLM) -> None:
-    """Let the encoder guess with a generator's head, where one is wanted and it fits."""
-    ours = pair.discriminator
-    if pair.lm_predictions is None or pair.lm_bias is None:
-        return
-    if _sizes(generator.config) == _sizes(ours.config) and _table(generator) == _table(ours):
-        pair.lm_predictions.load_state_dict(generator.generator_predictions.state_dict())
-        pair.lm_bias.data.copy_(generator.generator_lm_head.bias.detach())
 
 
 def _table(network: Any) -> tuple[int, ...]:

@@ -93,6 +93,11 @@ def mask_batch(
     rows = torch.arange(rank if has_rows else 0, len(ids), world_size, device=ids.device)
     places, is_place, draws = _draw_places(masked, fraction, random, rows, has_rows)
     real = batch.is_real[rows] & has_rows
+    numbers = torch.arange(len(rows), device=rows.device)[:, None]
+    documents = (numbers + 1) * real
+    if batch.documents is not None:
+        # Numbers start again in every row; at most one document to two tokens.
+        documents = torch.where(real, batch.documents[rows] + numbers * real.shape[1], 0)
     return LocalBatch(
         input_ids=ids[rows],
         masked_ids=masked_ids[rows],
@@ -103,7 +108,7 @@ def mask_batch(
         noise_draws=draws[:, 1:],
         inputs=_network_inputs(batch, rows, mask_dtype),
         real=real,
-        documents=_number_documents(batch, rows, real),
+        documents=documents,
     )
 
 
@@ -125,7 +130,12 @@ def _draw_masks(
         weights=tables.rarity[ids] if recipe.masking == "rare" else None,
     )
     if recipe.sentence_weight > 0:
-        masked = masked & ~_unchanged(batch, recipe.unchanged_fraction, random)
+        # Some texts are left as they are. A row is one text, or its packed texts are numbered, at
+        # most one to two tokens.
+        numbered = batch.documents
+        documents = torch.zeros_like(ids) if numbered is None else numbered
+        chance = torch.rand(ids.shape, generator=random, device=ids.device)
+        masked = masked & (chance.gather(1, documents) >= recipe.unchanged_fraction)
     masked_ids = mask_tokens(
         ids,
         masked,
@@ -137,15 +147,6 @@ def _draw_masks(
         by_run=recipe.masking == "span",
     )
     return masked, masked_ids
-
-
-def _unchanged(batch: Batch, fraction: float, random: torch.Generator) -> torch.Tensor:
-    """Draw the texts that are left as they are. -> bool [B, L]"""
-    num_rows, width = batch.input_ids.shape
-    draws = torch.rand((num_rows, width), generator=random, device=batch.input_ids.device)
-    # A row is one text, or its packed texts are numbered, at most one to two tokens.
-    documents = torch.zeros_like(batch.input_ids) if batch.documents is None else batch.documents
-    return draws.gather(1, documents) < fraction
 
 
 def _draw_places(
@@ -199,12 +200,3 @@ def _network_inputs(batch: Batch, rows: torch.Tensor, mask_dtype: torch.dtype) -
         # transformers' plain attention adds the mask to the scores (`attention_for`).
         inputs["attention_mask"] = torch.where(mask[rows], 0.0, float("-inf")).to(mask_dtype)
     return inputs
-
-
-def _number_documents(batch: Batch, rows: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
-    """Numbers of the documents in these rows, from 1; 0 at padding. -> int64 [b, L]."""
-    numbers = torch.arange(len(rows), device=rows.device)[:, None]
-    if batch.documents is None:
-        return (numbers + 1) * real
-    # Numbers start again in every row; at most one document to two tokens.
-    return torch.where(real, batch.documents[rows] + numbers * real.shape[1], 0)

@@ -104,7 +104,15 @@ class TrainingObjective(StepContext):
         )
         generator = self._run_generator(pair, local, moment.stage)
         if not self.resolved.schedule.trains_discriminator(moment.stage):
-            return self._generator_result(local, generator)
+            return StepResult(
+                loss=generator.loss,
+                generator_loss=generator.shown_loss,
+                discriminator_loss=torch.zeros_like(generator.shown_loss),
+                trains_discriminator=False,
+                counts=_stack_counts(self._generator_counts(local, generator)),
+                hidden_losses=self._hidden_losses(local, generator.predictions[-1].losses.detach()),
+                binned_loss=generator.loss.new_zeros((2, NUM_FREQUENCY_BINS)),
+            )
         samples = None
         input_ids = local.masked_ids
         if self.resolved.objective.replaces_tokens:
@@ -157,7 +165,10 @@ class TrainingObjective(StepContext):
             int64 [N].
         """
         recipe = self.recipe
-        noise, noise_share = None, self._noise_share(fraction)
+        noise, noise_share = None, 0.0
+        if recipe.unigram_fraction > 0:
+            fades = self.resolved.has_generator
+            noise_share = max(0.0, 1 - fraction / recipe.unigram_fraction) if fades else 1.0
         if noise_share > 0:
             noise = sample_unigram(
                 self.tables.noise,
@@ -179,14 +190,6 @@ class TrainingObjective(StepContext):
             return samples
         return torch.where(batch.noise_draws[:, 0] < noise_share, noise, samples)
 
-    def _noise_share(self, fraction: float) -> float:
-        """Which part of the replacements is noise."""
-        if self.recipe.unigram_fraction == 0:
-            return 0.0
-        if not self.resolved.has_generator:
-            return 1.0
-        return max(0.0, 1 - fraction / self.recipe.unigram_fraction)
-
     def _own_source(self, random: torch.Generator) -> torch.Generator:
         """Gumbel noise of this process's own.
 
@@ -198,18 +201,6 @@ class TrainingObjective(StepContext):
         # Spread over 32 bits, all that the generator of a CPU reads of a seed.
         seed = random.initial_seed() + self.rank * SEED_STRIDE
         return torch.Generator(device=random.device).manual_seed(seed % 2**32)
-
-    def _generator_result(self, batch: LocalBatch, generator: GeneratorPass) -> StepResult:
-        """Result of a step in which the generator learns alone."""
-        return StepResult(
-            loss=generator.loss,
-            generator_loss=generator.shown_loss,
-            discriminator_loss=torch.zeros_like(generator.shown_loss),
-            trains_discriminator=False,
-            counts=_stack_counts(self._generator_counts(batch, generator)),
-            hidden_losses=self._hidden_losses(batch, generator.predictions[-1].losses.detach()),
-            binned_loss=generator.loss.new_zeros((2, NUM_FREQUENCY_BINS)),
-        )
 
     def _encoder_result(
         self,
