@@ -144,21 +144,10 @@ def read_texts(config: KfoldConfig) -> tuple[Examples, ReadingNotes]:
     Raises:
         InputError: they cannot be read, or too few have a label.
     """
-    source, flags, keys = config.source, config.flags, config.keys.data
+    source = config.source
     notes = ReadingNotes(say=lambda line: print(line, flush=True))
     examples = read_examples(
-        source.place,
-        source.labels,
-        reading=source.reading(config.reading),
-        notes=notes,
-        label_column=source.label_column(flags.label_column),
-        per_label=flags.folds,
-        task=flags.task,
-        pair_column=flags.pair_column,
-        label_separator=keys.label_separator,
-        ignore_ids=keys.ignore_ids,
-        group_column=keys.group_column,
-        skip_unlabelled=keys.skip_unlabelled,
+        source.place, source.labels, config.row_format, per_label=config.flags.folds, notes=notes
     )
     return examples, notes
 

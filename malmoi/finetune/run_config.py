@@ -11,6 +11,7 @@ from malmoi.errors import InputError
 from malmoi.finetune.data.row_format import RowFormat
 from malmoi.finetune.data.source import DataSource, find_data
 from malmoi.finetune.settings import RECIPES, KfoldRecipe, KfoldSettings, TrainSettings
+from malmoi.inference.tasks import reads_pairs
 from malmoi.labels.label_names import parse_labels
 from malmoi.model_folders import check_source, is_hub_id
 from malmoi.settings import (
@@ -25,7 +26,7 @@ from malmoi.settings import (
     settings_of,
     shown,
 )
-from malmoi.text.reading.options import ReadOptions
+from malmoi.text.reading.sources import find_sources
 
 _COMPARISONS = ("baselines", "measuring.learning_curve=True")
 _KEYS = keys_of(KfoldRecipe)
@@ -80,10 +81,24 @@ class KfoldConfig(Given[KfoldSettings, KfoldRecipe]):
         )
 
     @property
-    def reading(self) -> ReadOptions:
-        """How the files are read."""
-        keys = self.keys.reading
-        return keys.options(text_column=self.flags.text_column, skip_bad_rows=keys.skip_bad_rows)
+    def row_format(self) -> RowFormat:
+        """What a row of the data is: what was given, else what its task says."""
+        flags, keys, task = self.flags, self.keys.data, self.source.task
+        reading = self.keys.reading
+        text_column, label_column = flags.text_column, flags.label_column
+        if task is not None:
+            text_column = task.text_column if text_column is None else text_column
+            label_column = task.label_column if label_column is None else label_column
+        return RowFormat(
+            task=flags.task,
+            reading=reading.options(text_column=text_column, skip_bad_rows=reading.skip_bad_rows),
+            pair_column=flags.pair_column,
+            label_column=label_column,
+            label_separator=keys.label_separator,
+            group_column=keys.group_column,
+            ignore_ids=keys.ignore_ids,
+            skip_unlabelled=keys.skip_unlabelled,
+        )
 
 
 def read_config(flags: KfoldSettings) -> KfoldConfig:
@@ -117,7 +132,13 @@ def read_config(flags: KfoldSettings) -> KfoldConfig:
     check_choices(config, CHOICES)
     _check_columns(config)
     if flags.task == "pair-regression":
-        _check_regression(config.keys.training)
+        for name in ("class_weights", "focal_gamma", "label_smoothing"):
+            if config.value(f"training.{name}") != settings_of(TrainSettings)[name].default:
+                raise InputError(
+                    "training.{name} is about labels, and --task pair-regression has values; "
+                    "leave it out",
+                    name=name,
+                )
     if config.keys.llm.model is not None:
         if not flags.baselines:
             raise InputError("llm.model is one of the baselines; add --baselines")
@@ -127,7 +148,9 @@ def read_config(flags: KfoldSettings) -> KfoldConfig:
 
 def check_places(config: KfoldConfig) -> None:
     """Raise InputError for the first path where nothing is."""
-    config.source.check()
+    data = config.source.place
+    if isinstance(data, Path) and not data.exists():  # a database is looked at when it is read
+        find_sources(data)
     for model in (config.flags.model, config.keys.start.continue_from):
         if model is not None and not Path(model).exists():
             check_source(model)
@@ -151,13 +174,12 @@ def _check_start(config: KfoldConfig) -> None:
 
 def _check_columns(config: KfoldConfig) -> None:
     flags, separator = config.flags, config.keys.data.label_separator
-    # Refuses a second text where the task has one.
-    RowFormat(
-        task=flags.task,
-        reading=config.reading,
-        pair_column=flags.pair_column,
-        group_column=config.keys.data.group_column,
-    )
+    if flags.pair_column is not None and not reads_pairs(flags.task):
+        raise InputError(
+            "--pair-column names a second text, and --task {task} reads one; leave it out or "
+            "give --task pair or pair-regression",
+            task=flags.task,
+        )
     if separator is not None and not separator.strip(" "):
         raise InputError("expected characters other than blanks in data.label_separator")
     if flags.data is None and flags.labels is None:
@@ -167,13 +189,3 @@ def _check_columns(config: KfoldConfig) -> None:
         )
     if flags.data is None and flags.task != "single":
         raise InputError("--task {task} has no sample in the project; give --data", task=flags.task)
-
-
-def _check_regression(training: TrainSettings) -> None:
-    for name in ("class_weights", "focal_gamma", "label_smoothing"):
-        if getattr(training, name) != settings_of(TrainSettings)[name].default:
-            raise InputError(
-                "training.{name} is about labels, and --task pair-regression has values; leave it "
-                "out",
-                name=name,
-            )

@@ -24,6 +24,7 @@ from malmoi.app.labelling.messages import read_message
 from malmoi.command_line import run_command
 from malmoi.errors import InputError
 from malmoi.finetune.data.examples import read_examples
+from malmoi.finetune.data.row_format import RowFormat
 from malmoi.finetune.run_config import read_config as read_kfold
 from malmoi.finetune.settings import RECIPES as KFOLD_RECIPES
 from malmoi.finetune.settings import KfoldSettings
@@ -151,7 +152,9 @@ def labelled_of(path: Path, task: Task, *, text_column: str | None = None, **col
 
     def rows(notes: ReadingNotes) -> Iterator[dict[str, Any]]:
         reading = ReadOptions(text_column=text_column)
-        examples = read_examples(path, task=task, reading=reading, notes=notes, **columns)
+        examples = read_examples(
+            path, notes=notes, form=RowFormat(task=task, reading=reading, **columns)
+        )
         yield {"labels": examples.labels, "repeats": examples.repeats, "empty": examples.empty}
         for place, text in enumerate(examples.texts):
             yield {

@@ -15,7 +15,6 @@ from malmoi.files import write_at_once
 from malmoi.finetune.baselines.baseline import (
     Baseline,
     comparison_table,
-    fold_f1,
     median_latency_ms,
 )
 from malmoi.finetune.baselines.classic import in_folds
@@ -64,30 +63,26 @@ def compare(
         InputError: the endpoint cannot be used, or the analyser fails.
     """
     seed = result.seeds[0]
-    fold_of = [int(fold) for fold in result.fold_of(seed)]
-    label_ids = [int(target) for target in result.targets]
-    alone = Classifier(open_classifier(work / "model", "torch"), ENCODER)
-    rows = [_own(ENCODER, examples, result, alone)]
+    fold_of, label_ids = result.fold_of(seed).tolist(), result.targets.tolist()
+    texts, labels = examples.texts, examples.labels
+    rows = []
     if both is not None:
         whole = Classifier.load(work / "model", "torch")
-        rows.insert(0, _own(MODEL, examples, both, whole))
+        rows.append(_row(MODEL, both, median_latency_ms(whole.predict, texts)))
+    alone = Classifier(open_classifier(work / "model", "torch"), ENCODER)
+    rows.append(_row(ENCODER, result, median_latency_ms(alone.predict, texts)))
     print("baselines in the same folds", flush=True)
     for name, classifying in CLASSICAL.items():
-        rows.append(
-            in_folds(
-                *(name, classifying, examples.texts, label_ids, fold_of),
-                *(len(examples.labels), seed),
-            )
-        )
+        rows.append(in_folds(name, classifying, texts, label_ids, fold_of, len(labels), seed))
         print(f"  {name}: {rows[-1].mean_f1:.4f}", flush=True)
     if not experiment.random_weights:
         print(f"  {RANDOM_WEIGHTS}: as many trainings again", flush=True)
-        rows.append(_random_weights(experiment, result, work))
+        rows.append(_row(RANDOM_WEIGHTS, _with_random_weights(experiment, result, work), None))
         print(f"  {rows[-1].name}: {rows[-1].mean_f1:.4f}", flush=True)
     summaries = [row.summary() for row in rows]
     if llm.model:
         print(f"  asking {llm.model}: texts are sent to {llm.base_url}", flush=True)
-        asked = ask_llm(examples.texts, label_ids, fold_of, examples.labels, seed, llm)
+        asked = ask_llm(texts, label_ids, fold_of, labels, seed, llm)
         for line in asked.lines():
             print(f"  {line}", flush=True)
         rows.append(asked.baseline)
@@ -96,20 +91,21 @@ def compare(
     return rows, summaries
 
 
-def _own(
-    name: str, examples: Examples, result: CrossValidation, classifier: Classifier
-) -> Baseline:
-    seed = result.seeds[0]
+def _row(name: str, result: CrossValidation, latency_ms: float | None) -> Baseline:
+    """What k-fold measured, of its first seed."""
+    folds = result.of_seed(result.seeds[0])
     return Baseline(
         name=name,
-        predictions=[int(label) for label in result.predicted(seed)],
-        fold_f1=[fold.scores["macro_f1"] for fold in result.of_seed(seed)],
-        train_seconds=sum(fold.seconds for fold in result.of_seed(seed)),
-        latency_ms=median_latency_ms(classifier.predict, examples.texts),
+        predictions=result.predicted(result.seeds[0]).tolist(),
+        fold_f1=[fold.scores["macro_f1"] for fold in folds],
+        train_seconds=sum(fold.seconds for fold in folds),
+        latency_ms=latency_ms,
     )
 
 
-def _random_weights(experiment: Experiment, result: CrossValidation, work: Path) -> Baseline:
+def _with_random_weights(
+    experiment: Experiment, result: CrossValidation, work: Path
+) -> CrossValidation:
     """The same encoder without what pre-training taught it; folds once done are kept."""
     seed = result.seeds[0]
     untaught = replace(
@@ -121,26 +117,13 @@ def _random_weights(experiment: Experiment, result: CrossValidation, work: Path)
     )
     folder = work / _RANDOM
     folder.mkdir(exist_ok=True)
-    predictions = np.zeros(len(result.targets), dtype=np.int64)
-    seconds = 0.0
+    results = []
     for fold in range(1, experiment.folds + 1):
         path = result_path(folder, seed, fold)
         if not path.exists():
             run_job(untaught, seed, fold, folder)
-        found = FoldResult.load(path)
-        predictions[found.places] = found.probabilities.argmax(axis=1)
-        seconds += found.seconds
-    predicted = [int(label) for label in predictions]
-    fold_of = [int(fold) for fold in result.fold_of(seed)]
-    return Baseline(
-        name=RANDOM_WEIGHTS,
-        predictions=list(predicted),
-        fold_f1=fold_f1(
-            [int(target) for target in result.targets], predicted, fold_of, len(result.labels)
-        ),
-        train_seconds=seconds,
-        latency_ms=None,
-    )
+        results.append(FoldResult.load(path))
+    return replace(result, seeds=(seed,), results=results)
 
 
 def measure_learning_curve(
@@ -156,20 +139,15 @@ def measure_learning_curve(
     device = choose_device(experiment.device)
     tokens = DeviceTokens(experiment.data.tokens, device)
 
-    def train_and_score(train_places: list[int], test_places: list[int]) -> float:
-        key = str(len(train_places))
+    held_out = np.flatnonzero(experiment.fold_of[seed] == 1)
+
+    def train_and_score(places: list[int]) -> float:
+        key = str(len(places))
         if key not in scores:
-            model = experiment.new_model(seed)
-            train(
-                model,
-                experiment.data,
-                np.sort(np.array(train_places)),
-                experiment.training,
-                seed=seed,
-                device=device,
-            )
-            found = predict_probabilities(model, tokens, np.array(test_places), "single", device)
-            expected = experiment.data.targets[test_places]
+            model, data = experiment.new_model(seed), experiment.data
+            train(model, data, np.array(places), experiment.training, seed=seed, device=device)
+            found = predict_probabilities(model, tokens, held_out, "single", device)
+            expected = data.targets[held_out]
             scores[key] = macro_f1(
                 expected.tolist(), found.argmax(axis=1).tolist(), len(result.labels)
             )
@@ -178,9 +156,8 @@ def measure_learning_curve(
 
     return learning_curve(
         result.targets,
-        result.fold_of(seed),
+        experiment.train_places(seed, 1),
         train_and_score,
-        folds=[1],
-        full_scores={1: result.of_seed(seed)[0].scores["macro_f1"]},
-        seed=seed,
+        full_score=result.of_seed(seed)[0].scores["macro_f1"],
+        seed=seed + 1,
     )

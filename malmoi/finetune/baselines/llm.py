@@ -435,7 +435,9 @@ class _Run:
         return True
 
     async def _answer(self, question: Messages, endpoint: Endpoint | None) -> Answer | None:
-        key = self._key(question)
+        settings = self._settings
+        asked = [settings.base_url, settings.model, settings.max_output_tokens, list(question)]
+        key = hashlib.sha256(json.dumps(asked).encode()).hexdigest()
         answer = self._cache.get(key)
         if endpoint is None:
             if answer is None:
@@ -450,11 +452,6 @@ class _Run:
             return answer  # counted when the cache was gone through
         self.answers.append(answer)
         return answer
-
-    def _key(self, question: Messages) -> str:
-        settings = self._settings
-        asked = [settings.base_url, settings.model, settings.max_output_tokens, list(question)]
-        return hashlib.sha256(json.dumps(asked).encode()).hexdigest()
 
 
 def _api_key(base_url: str) -> str:

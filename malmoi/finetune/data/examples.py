@@ -25,7 +25,6 @@ from malmoi.labels.label_names import in_order, joined_by, nearly_equal, normal_
 from malmoi.text.cleaning.cleaner import clean_text
 from malmoi.text.reading.columns import label_text
 from malmoi.text.reading.notes import ReadingNotes
-from malmoi.text.reading.options import ReadOptions
 from malmoi.text.record import Record
 
 # How like a known label a misspelt one must be to be suggested, by their letters (jamo).
@@ -171,17 +170,10 @@ class Examples:
 def read_examples(
     path: Path | LabelDatabase,
     labels: Sequence[str] | None = None,
+    form: RowFormat | None = None,
     *,
-    reading: ReadOptions | None = None,
-    notes: ReadingNotes | None = None,
-    label_column: str | None = None,
     per_label: int = 1,
-    task: Task = "single",
-    pair_column: str | None = None,
-    label_separator: str | None = None,
-    ignore_ids: bool = False,
-    group_column: str | None = None,
-    skip_unlabelled: bool = False,
+    notes: ReadingNotes | None = None,
 ) -> Examples:
     """Read, clean and check all labelled texts of a file or folder.
 
@@ -192,17 +184,9 @@ def read_examples(
         path: anything that `iter_records` reads, or the app's label database, also by its path.
         labels: the names expected, as `normal_label` spells them; those of the data, sorted,
             when None.
-        reading: how the files are read.
-        notes: gets how they are read.
-        label_column: see `iter_records`; for `multi` also columns of 0 and 1, commas between.
+        form: what a row is; of a label column for `multi` also columns of 0 and 1, commas between.
         per_label: how many texts each label needs, once repeats are left out.
-        task: what a row is.
-        pair_column: the column of the second text, for tasks about pairs.
-        label_separator: what stands between the labels of one cell, for `multi`; None is a comma,
-            and asks where another one seems to be meant.
-        ignore_ids: number the rows instead of reading a column `id`.
-        group_column: what texts that belong together have in common.
-        skip_unlabelled: leave out rows whose label cell is empty, not those with an empty list.
+        notes: gets how the files are read.
 
     Raises:
         InputError: rows without a label (for `multi`, beside ones with an empty list), several
@@ -211,42 +195,22 @@ def read_examples(
     """
     if isinstance(path, Path):
         path = label_database(path) or path
-    form = found_form(
-        path,
-        RowFormat(
-            task=task,
-            reading=reading or ReadOptions(),
-            pair_column=pair_column,
-            label_column=label_column,
-            group_column=group_column,
-        ),
-    )
-    reader = _Reader(path, labels, task, label_separator, ignore_ids, skip_unlabelled)
+    form = found_form(path, form or RowFormat())
+    reader = _Reader(path, labels, form)
     for record in iter_rows(path, form, notes):
-        group = None
-        if group_column is not None:
-            where = f"{record.source}:{record.place}"
-            group = label_text(record.cells[group_column], where)
-        reader.add(record, group)
-    examples = reader.examples(paired=form.paired, grouped=group_column is not None)
+        reader.add(record)
+    examples = reader.examples()
     reader.check_enough(examples, per_label)
-    return replace(examples, label_columns=form.label_columns)
+    return examples
 
 
 class _Reader:
     """Takes row after row; remembers what is wrong until all rows were seen."""
 
     def __init__(
-        self,
-        path: Path | LabelDatabase,
-        labels: Sequence[str] | None,
-        task: Task,
-        separator: str | None,
-        ignore_ids: bool,
-        skip_unlabelled: bool,
+        self, path: Path | LabelDatabase, labels: Sequence[str] | None, form: RowFormat
     ) -> None:
-        self._path, self._task, self._separator = path, task, separator
-        self._ignore_ids, self._skip_unlabelled = ignore_ids, skip_unlabelled
+        self._path, self._form, self._task = path, form, form.task
         self._expected = None if labels is None else set(labels)
         self._labels = None if labels is None else list(labels)
         # Text (and pair) to the record's id, its labels and its group.
@@ -263,9 +227,12 @@ class _Reader:
         self._with_text: set[str] = set()
         self._first_seen: dict[str, str] = {}
 
-    def add(self, record: Record, group: str | None) -> None:
+    def add(self, record: Record) -> None:
         """Take a row."""
-        pair = record.pair
+        pair, group = record.pair, None
+        if self._form.group_column is not None:
+            cell = record.cells[self._form.group_column]
+            group = label_text(cell, f"{record.source}:{record.place}")
         self._rows += 1
         self._characters += sum(map(len, (record.id, record.text, record.label or "", pair or "")))
         if self._rows > MOST_ROWS or self._characters > MOST_CHARACTERS:
@@ -281,7 +248,7 @@ class _Reader:
         place = f"{record.source}:{record.line}"
         where = f"{place}, id {record.id}" if own else record.id
         identifier = record.id
-        if own and self._ignore_ids:
+        if own and self._form.ignore_ids:
             # Several objects of a JSON file may stand in one line.
             identifier = place if place not in self._ids else f"{place}, row {self._rows}"
         if identifier in self._ids:
@@ -329,7 +296,7 @@ class _Reader:
         if self._task == "pair-regression":
             found = [plain] if cell.strip() else []
         else:
-            separator = (self._separator or ",") if self._task == "multi" else None
+            separator = (self._form.label_separator or ",") if self._task == "multi" else None
             found = labels_in(cell, separator, where)
         if not found:
             # An empty list says that a text has none of several labels; an empty cell says nothing.
@@ -338,7 +305,7 @@ class _Reader:
             self._unlabelled += not none
             if not none:
                 self._first_unlabelled = self._first_unlabelled or where
-                if self._task != "multi" or self._skip_unlabelled:
+                if self._task != "multi" or self._form.skip_unlabelled:
                     return None
         if self._task != "multi" and len(found) > 1:
             raise InputError(
@@ -358,7 +325,7 @@ class _Reader:
                 self._first_seen.setdefault(name, where)
         return names
 
-    def examples(self, *, paired: bool, grouped: bool) -> Examples:
+    def examples(self) -> Examples:
         """All that was taken, once every row is known to be right."""
         self._check_unlabelled()
         labels = self._checked_labels()
@@ -383,12 +350,17 @@ class _Reader:
             contradictions=self._contradictions,
             contradicting=tuple(self._contradicting),
             empty=self._empty,
-            unlabelled=self._unlabelled if self._skip_unlabelled else 0,
+            unlabelled=self._unlabelled if self._form.skip_unlabelled else 0,
             task=self._task,
-            pairs=[second for _, second in self._kept] if paired else None,
+            pairs=[second for _, second in self._kept] if self._form.paired else None,
             label_sets=label_sets,
             values=values,
-            groups=numbered([group for _, _, group in self._kept.values()]) if grouped else None,
+            groups=(
+                None
+                if self._form.group_column is None
+                else numbered([group for _, _, group in self._kept.values()])
+            ),
+            label_columns=self._form.label_columns,
         )
 
     def _check_unlabelled(self) -> None:
@@ -396,7 +368,7 @@ class _Reader:
         several = self._task == "multi"
         # Of Label Studio a text that nobody has labelled is told from one of no label.
         is_told = bool(self._nones) or self._from_label_studio
-        if not self._unlabelled or self._skip_unlabelled or (several and not is_told):
+        if not self._unlabelled or self._form.skip_unlabelled or (several and not is_told):
             return
         if self._labels is None and not several:
             self._ask_about_separator()  # some with none and some with several are for `multi`
@@ -446,7 +418,7 @@ class _Reader:
 
     def _ask_about_separator(self) -> None:
         """Refuse names that seem to be several labels of a text, joined by some character."""
-        if self._separator is not None or any(len(names) > 1 for names in self._names):
+        if self._form.label_separator is not None or any(len(names) > 1 for names in self._names):
             return
         several = self._task == "multi"
         separators = _SEPARATORS if several else (",", *_SEPARATORS)

@@ -3,7 +3,6 @@
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -58,9 +57,11 @@ def found_form(path: Path | LabelDatabase, form: RowFormat) -> RowFormat:
     names = tuple(name.strip() for name in (form.label_column or "").split(","))
     if form.label_column is not None and (form.task != "multi" or len(names) == 1):
         return form
+    request = ColumnRequest(text=form.reading.text_column, any_sheet=True)
     for source in find_sources(path):
         try:
-            with _open_table(source, form) as table:
+            notes, bad = SourceNotes(source=source.name), BadRows(skip=True)
+            with open_table(source, request, form.reading, notes, bad) as table:
                 if _has_label(table, source, form):
                     return form
                 if form.label_column is not None:
@@ -132,7 +133,7 @@ def _request(form: RowFormat) -> ColumnRequest:
     if form.group_column is not None:
         others[form.group_column] = "group"
     return ColumnRequest(
-        text=form.text_column,
+        text=form.reading.text_column,
         label=form.label_column,
         need_label=not form.label_columns,
         pair=form.pair_column,
@@ -153,7 +154,7 @@ def _refuse_columns(path: LabelDatabase, form: RowFormat) -> None:
             path=path,
             task=form.task,
         )
-    for flag, column in (("text", form.text_column), ("label", form.label_column)):
+    for flag, column in (("text", form.reading.text_column), ("label", form.label_column)):
         if column is not None:
             raise InputError(
                 "{path} is the app's label database, whose columns are known, so --{flag}-column "
@@ -161,14 +162,6 @@ def _refuse_columns(path: LabelDatabase, form: RowFormat) -> None:
                 path=path,
                 flag=flag,
             )
-
-
-@contextmanager
-def _open_table(source: Source, form: RowFormat) -> Iterator[Table]:
-    request = ColumnRequest(text=form.text_column, any_sheet=True)
-    notes, bad = SourceNotes(source=source.name), BadRows(skip=True)
-    with open_table(source, request, form.reading, notes, bad) as table:
-        yield table
 
 
 def _has_label(table: Table, source: Source, form: RowFormat) -> bool:
@@ -199,7 +192,7 @@ def _zero_one_columns(table: Table, form: RowFormat) -> tuple[tuple[str, ...], _
     names = {name: name.strip().lower() for name in table.columns}
     if table.is_list or set(LABEL_COLUMNS) & set(names.values()):
         return (), None  # something else is wrong
-    others = {form.text_column, ID_COLUMN, *TEXT_COLUMNS}
+    others = {form.reading.text_column, ID_COLUMN, *TEXT_COLUMNS}
     counts = {name: Counter[str]() for name, plain in names.items() if not {name, plain} & others}
     rows = 0
     for cells in _cells_of(table, list(counts)):

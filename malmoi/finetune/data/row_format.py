@@ -1,15 +1,14 @@
-"""Which columns of a table hold the texts, their pairs and their labels."""
+"""Which columns of a table hold the texts, their pairs and their labels, and how they are meant."""
 
 from dataclasses import dataclass, field
 
-from malmoi.errors import InputError
 from malmoi.inference.tasks import Task, reads_pairs
 from malmoi.text.reading.options import ReadOptions
 
 
 @dataclass(frozen=True, kw_only=True)
 class RowFormat:
-    """Which columns hold what; None looks for known names.
+    """What a row of labelled texts is; of a column None looks for known names.
 
     Attributes:
         task: what a row is.
@@ -17,10 +16,11 @@ class RowFormat:
         pair_column: the second text.
         label_column: the label, or several.
         label_columns: instead, columns of 0 and 1 that are named like the labels (`multi`).
+        label_separator: what stands between the labels of one cell, for `multi`; None is a comma,
+            and asks where another one seems to be meant.
         group_column: what texts that belong together have in common.
-
-    Raises:
-        InputError: a pair column for a task of single texts.
+        ignore_ids: number the rows instead of reading a column `id`.
+        skip_unlabelled: leave out rows whose label cell is empty, not those with an empty list.
     """
 
     task: Task = "single"
@@ -28,20 +28,10 @@ class RowFormat:
     pair_column: str | None = None
     label_column: str | None = None
     label_columns: tuple[str, ...] = ()
+    label_separator: str | None = None
     group_column: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.pair_column is not None and not self.paired:
-            raise InputError(
-                "--pair-column names a second text, and --task {task} reads one; leave it out or "
-                "give --task pair or pair-regression",
-                task=self.task,
-            )
-
-    @property
-    def text_column(self) -> str | None:
-        """The text, or the first of two."""
-        return self.reading.text_column
+    ignore_ids: bool = False
+    skip_unlabelled: bool = False
 
     @property
     def paired(self) -> bool:

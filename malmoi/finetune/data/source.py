@@ -1,14 +1,12 @@
 """Where the labelled texts of a run are: files, a task's own, or a label database."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from malmoi.errors import InputError
 from malmoi.labels.database import LabelDatabase, label_database
 from malmoi.labels.tasks import TaskDefinition, is_task, read_task, task_with_labels
-from malmoi.text.reading.options import ReadOptions
-from malmoi.text.reading.sources import find_sources
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,16 +23,6 @@ class DataSource:
     labels: list[str] | None = None
     task: TaskDefinition | None = None
 
-    def reading(self, given: ReadOptions) -> ReadOptions:
-        """The options with the task's text column, where none was given."""
-        if self.task is None or given.text_column is not None:
-            return given
-        return replace(given, text_column=self.task.text_column)
-
-    def label_column(self, given: str | None) -> str | None:
-        """The label column that was given, else the task's."""
-        return given if given is not None or self.task is None else self.task.label_column
-
     def prompt(self, given: Path | None) -> Path | None:
         """The file with the prompt for a chat model that was given, else the task's, if it has one.
 
@@ -43,11 +31,6 @@ class DataSource:
         if given is not None or self.task is None or self.task.prompt is None:
             return given
         return self.task.path
-
-    def check(self) -> None:
-        """Raise InputError where nothing is; a database is looked at when it is read."""
-        if isinstance(self.place, Path) and not self.place.exists():
-            find_sources(self.place)
 
 
 def find_data(

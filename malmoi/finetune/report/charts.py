@@ -6,6 +6,7 @@ Colours come from the page's variables, light and dark. One unit is one pixel at
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from malmoi.finetune.evaluation.calibration import ReliabilityBin
 from malmoi.finetune.evaluation.learning_curve import CurvePoint
@@ -155,31 +156,23 @@ def confidence_histogram(bins: Sequence[ReliabilityBin], description: str) -> Ch
 
 
 def curve_chart(points: Sequence[CurvePoint]) -> Chart:
-    """Macro F1 against training texts on a logarithmic axis; whiskers are one deviation."""
-    values = [point.mean + sign * point.sd for point in points for sign in (-1, 1)]
-    low, high = _around(values)
+    """Macro F1 against training texts on a logarithmic axis."""
+    low, high = _around([point.score for point in points])
     places = [math.log2(point.texts) for point in points]
     margin = max(0.15 * (places[-1] - places[0]), 0.25)
     frame = _Frame((places[0] - margin, places[-1] + margin), (low, high))
     frame.y_axis(_ticks(low, high))
     frame.x_axis(
-        {place: f"{point.texts:,.0f}" for place, point in zip(places, points, strict=True)},
+        {place: f"{point.texts:,}" for place, point in zip(places, points, strict=True)},
         "학습 텍스트 수 (로그 눈금)",
     )
-    for (x1, one), (x2, two) in zip(
-        zip(places[:-1], points[:-1], strict=True),
-        zip(places[1:], points[1:], strict=True),
-        strict=True,
-    ):
-        frame.line("curve", x1, one.mean, x2, two.mean)
-    for place, point in zip(places, points, strict=True):
-        foot, head = max(point.mean - point.sd, low), min(point.mean + point.sd, high)
-        frame.line("whisker", place, foot, place, head)
-        note = f"{point.texts:,.0f}개: F1 {point.mean:.4f} ± {point.sd:.4f}"
-        frame.dot("point", place, point.mean, note)
-    return frame.chart(
-        "학습 곡선: " + ", ".join(f"{point.texts:,.0f}개 {point.mean:.3f}" for point in points)
-    )
+    spots = list(zip(places, points, strict=True))
+    for (x1, one), (x2, two) in pairwise(spots):
+        frame.line("curve", x1, one.score, x2, two.score)
+    for place, point in spots:
+        frame.dot("point", place, point.score, f"{point.texts:,}개: F1 {point.score:.4f}")
+    shown = ", ".join(f"{point.texts:,}개 {point.score:.3f}" for point in points)
+    return frame.chart(f"학습 곡선: {shown}")
 
 
 def _around(values: Sequence[float]) -> tuple[float, float]:

@@ -80,7 +80,7 @@ class ReportContent:
             several seeds, those of the first seed of `fold_f1`.
         fold_f1: seed to the macro F1 of its folds, in order.
         baselines: rows to compare, this model's among them, in the order to show.
-        learning_curve: see `malmoi.finetune.evaluation.learning_curve`; left out if empty.
+        learning_curve: from the fewest texts to the most; left out if empty.
         contradicting: rows left out because their text has another label, the first ones.
         contradictions: how many of them there are.
         weighted: whether rare labels counted more in training.
@@ -121,7 +121,7 @@ def report_page(content: ReportContent, *, keywords: bool = True) -> str:
     confidence = calibration.probabilities.max(axis=1)
     wrong = np.flatnonzero(predicted != label_ids)
     ranked = wrong[np.argsort(-confidence[wrong], kind="stable")][:_MISTAKES].tolist()
-    points = sorted(content.learning_curve, key=lambda point: point.texts)
+    points = content.learning_curve
     scores = score(label_ids.tolist(), predicted.tolist(), list(content.labels))
     words = label_keywords(content.texts, label_ids, len(content.labels)) if keywords else []
     errors = find_likely_errors(calibration.probabilities, label_ids)
@@ -165,15 +165,13 @@ def _templates() -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
     )
     templates.filters["number"] = format
-    templates.filters["plainly"] = _plainly
+    # A setting as it is, and what is not a plain value as JSON.
+    templates.filters["plainly"] = lambda value: (
+        str(value)
+        if value is None or isinstance(value, str | int | float)
+        else json.dumps(value, ensure_ascii=False, default=str)
+    )
     return templates
-
-
-def _plainly(value: object) -> str:
-    """A setting as it is, and what is not a plain value as JSON."""
-    if value is None or isinstance(value, str | int | float):
-        return str(value)
-    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _sd(values: Sequence[float]) -> float:

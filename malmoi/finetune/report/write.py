@@ -158,7 +158,10 @@ def report_of(measured: Measured) -> dict[str, Any]:
     if measured.summaries:
         report["baselines"] = measured.summaries
     if measured.curve:
-        report["learning_curve"] = [asdict(point) for point in measured.curve]
+        report["learning_curve"] = [
+            {"fraction": point.fraction, "texts": point.texts, "scores": [point.score]}
+            for point in measured.curve
+        ]
     if measured.calibration is not None:
         report["calibration"] = measured.calibration.describe()
     return report

@@ -22,7 +22,7 @@ from malmoi.finetune.data.folds import split_off
 from malmoi.finetune.evaluation.scores import choose_thresholds, score_task
 from malmoi.finetune.plan import TrainingPlan, plan_training
 from malmoi.finetune.settings import TrainSettings
-from malmoi.finetune.training.losses import Loss, balanced_weights, make_loss
+from malmoi.finetune.training.losses import balanced_weights, make_loss
 from malmoi.finetune.training.subword_dropout import SubwordDropout, WordPieces, word_pieces_of
 from malmoi.inference.batching import TokenizedTexts, tokenize_all
 from malmoi.inference.first_token import logits_of
@@ -177,7 +177,11 @@ def train(
             loop.run_epoch(progress)
             if training.early_stopping_fraction:
                 found = predict_probabilities(model, tokens, dev, data.task, device)
-                if best.is_enough(_dev_score(data, dev, found), epoch, model):
+                targets = data.targets[dev]
+                multi = data.task == "multi"
+                thresholds = choose_thresholds(targets, found) if multi else None
+                scores = score_task(data.task, targets, found, data.labels, thresholds)
+                if best.is_enough(scores[main_score(data.task)], epoch, model):
                     break
         best.restore(model)
     if training.gradient_checkpointing:
@@ -211,13 +215,6 @@ def _keep_out(
             way=way,
         )
     return kept, dev
-
-
-def _dev_score(data: TrainingData, dev: np.ndarray, found: np.ndarray) -> float:
-    targets = data.targets[dev]
-    thresholds = choose_thresholds(targets, found) if data.task == "multi" else None
-    scores = score_task(data.task, targets, found, data.labels, thresholds)
-    return float(scores[main_score(data.task)])
 
 
 class _Best:
@@ -269,7 +266,16 @@ class _Loop:
             self._draw = random.Random(seed)
         self._targets = torch.from_numpy(np.ascontiguousarray(data.targets)).to(device)
         self._parameters = [value for value in model.parameters() if value.requires_grad]
-        self._loss = _loss_of(data, places, training, device)
+        weights = None
+        if training.class_weights == "balanced":
+            targets = data.targets[places]
+            weights = balanced_weights(data.task, targets, len(data.labels)).to(device)
+        self._loss = make_loss(
+            data.task,
+            weights=weights,
+            focal_gamma=training.focal_gamma,
+            label_smoothing=training.label_smoothing,
+        )
         self._steps = steps_in(len(places), training)
         self._step = 0
         self._optimizer = torch.optim.AdamW(parameter_groups(model, training), fused=True)
@@ -326,20 +332,6 @@ class _Loop:
                     steps=self._steps,
                     learning_rate=self._training.learning_rate,
                 )
-
-
-def _loss_of(
-    data: TrainingData, places: np.ndarray, training: TrainingPlan, device: torch.device
-) -> Loss:
-    weights = None
-    if training.class_weights == "balanced":
-        weights = balanced_weights(data.task, data.targets[places], len(data.labels)).to(device)
-    return make_loss(
-        data.task,
-        weights=weights,
-        focal_gamma=training.focal_gamma,
-        label_smoothing=training.label_smoothing,
-    )
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from malmoi.errors import InputError
 from malmoi.finetune.data.examples import read_examples
+from malmoi.finetune.data.row_format import RowFormat
 from malmoi.inference.classifier import Classifier
 from malmoi.inference.prediction import ValuePrediction
 from malmoi.model_folders import find_classifiers
@@ -80,7 +81,7 @@ def test_several_labels(kfold: Run, write_csv: WriteCsv) -> None:
     written = [(row["text"], ",".join(json.loads(row["label"]))) for row in rows]
     assert written == several_labels()
     assert any(len(json.loads(row["predicted"])) > 1 for row in rows)
-    again = read_examples(Path("run/predictions.csv"), task="multi")
+    again = read_examples(Path("run/predictions.csv"), form=RowFormat(task="multi"))
     assert [again.labels[index] for index in again.label_sets[0]] == json.loads(rows[0]["label"])
     texts = [text for text, _ in several_labels()]
     labelled = [found.label.split(", ") for found in Classifier.load("run/model").predict(texts)]

@@ -10,9 +10,10 @@ import pytest
 from malmoi.errors import InputError
 from malmoi.finetune.data.examples import read_examples
 from malmoi.finetune.data.source import find_data
+from malmoi.finetune.run_config import read_config
+from malmoi.finetune.settings import KfoldSettings
 from malmoi.labels.database import LabelDatabase, label_database, without_password
 from malmoi.labels.records import iter_label_records
-from malmoi.text.reading.options import ReadOptions
 from tests.malmoi.finetune.conftest import save_labels
 
 REVIEWS = [("배송 빨라요", "긍정"), ("별로예요", "부정"), ("그냥 그래요", "중립")]
@@ -114,15 +115,12 @@ def test_a_folder_with_a_task_says_labels_columns_and_file(tmp_path: Path) -> No
     (tmp_path / "rows.csv").write_text("본문,느낌,label\n좋다,좋음,1\n싫다,나쁨,2\n", "utf-8")
     (tmp_path / "other.csv").write_text("no table", "utf-8")
     for given in (str(tmp_path), str(tmp_path / "task.toml")):
-        source = find_data(given, None)
-        examples = read_examples(
-            source.place,
-            source.labels,
-            reading=source.reading(ReadOptions()),
-            label_column=source.label_column(None),
-        )
+        config = read_config(KfoldSettings(data=given))
+        source = config.source
+        examples = read_examples(source.place, source.labels, config.row_format)
         assert examples.labels == ["나쁨", "좋음"] and examples.label_ids == [1, 0]
-        assert source.label_column("label") == "label"
+        other = read_config(KfoldSettings(data=given, label_column="label"))
+        assert other.row_format.label_column == "label"
         assert source.prompt(None) == tmp_path / "task.toml"
     assert find_data(str(tmp_path), ["좋음", "나쁨"]).labels == ["좋음", "나쁨"]
     assert find_data(str(tmp_path), None, has_labels=False).labels is None

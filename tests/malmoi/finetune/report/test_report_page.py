@@ -91,8 +91,8 @@ def test_it_says_what_was_measured() -> None:
         fold_f1={0: [0.81, 0.79], 7: [0.83, 0.77]},
         baselines=[ComparedRow(name="무작위 초기값", mean_f1=0.4321, sd_f1=0.02, note="같은 폴드")],
         learning_curve=[
-            CurvePoint(fraction=0.5, texts=24, scores=[0.6, 0.62]),
-            CurvePoint(fraction=1.0, texts=48, scores=[0.8, 0.82]),
+            CurvePoint(fraction=0.5, texts=24, score=0.61),
+            CurvePoint(fraction=1.0, texts=48, score=0.81),
         ],
         settings={"learning_rate": 3e-4, "folds": [1, 2]},
         environment={"torch": "2.9.1"},

@@ -83,14 +83,6 @@ def test_a_diverging_loss_is_named(untrained: PreTrainedModel) -> None:
     )
 
 
-def test_defaults_by_width() -> None:
-    small, base = planned(256), planned(768)
-    assert (small.learning_rate, small.layer_decay) == (3e-4, 0.8)
-    assert (base.learning_rate, base.layer_decay) == (5e-5, 1.0)
-    assert planned(256, random_weights=True).layer_decay == 1.0
-    assert planned(256, learning_rate=1e-3).learning_rate == 1e-3
-
-
 def test_bad_settings() -> None:
     for changes, expected in (
         ({"epochs": 0}, "expected training.epochs of at least 1, found 0"),
