@@ -79,12 +79,16 @@ def _results() -> _Results:
 
 
 def cached_result(
-    opened: OpenProject, name: str, compute: Callable[[], Result], *, needed: Role = "annotator"
+    open_project: OpenProject,
+    name: str,
+    compute: Callable[[], Result],
+    *,
+    needed: Role = "annotator",
 ) -> Result:
     """The result of `compute` as of some moment, with a line that says which.
 
     Args:
-        opened: whose labels are looked at.
+        open_project: whose labels are looked at.
         name: of the result, and of the button that asks for it anew.
         compute: takes long.
         needed: the role that seeing it takes.
@@ -92,10 +96,10 @@ def cached_result(
     Raises:
         AccessError: the visitor has not this role.
     """
-    access = opened.access
+    access = open_project.access
     change = last_change(access, needed)
     # What annotators see is about their own labels.
-    whose = None if opened.allows("reviewer") else access.person.name
+    whose = None if open_project.allows("reviewer") else access.person.name
     of_what = (str(access.engine.url), access.project_id, whose)
     key = (*of_what, name)
     known = _results().get(key)

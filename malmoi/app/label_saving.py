@@ -68,13 +68,13 @@ def place_for(visit: Visit, labels: Sequence[str], model: str) -> Place:
     """
     said = {normal_label(label) for label in labels}
     task = _task_with(labels)
-    opened = None if visit.open_project is None else visit.open_project.project
-    if opened is not None and opened.kind == "single" and said <= set(opened.label_names):
-        others = [label for label in opened.label_names if label not in said]
-        access = visit.store.access(visit.person, opened.id)
-        return Place(access=access, name=opened.name, labels=[*labels, *others], task=task)
+    project = None if visit.open_project is None else visit.open_project.project
+    if project is not None and project.kind == "single" and said <= set(project.label_names):
+        others = [label for label in project.label_names if label not in said]
+        access = visit.store.access(visit.person, project.id)
+        return Place(access=access, name=project.name, labels=[*labels, *others], task=task)
     projects = visit.store.list(visit.person, archived=True)
-    instead_of = None if opened is None else opened.name
+    instead_of = None if project is None else project.name
     for one in projects:
         if one.archived_at is None and one.kind == "single" and set(one.label_names) == said:
             access = visit.store.access(visit.person, one.id)

@@ -182,7 +182,17 @@ class Project:
     @property
     def label_names(self) -> list[str]:
         """Those that can be chosen, in order."""
-        return [label.name for label in self.labels if not label.retired]
+        return [label.name for label in self.offered_labels]
+
+    @property
+    def offered_labels(self) -> list[ProjectLabel]:
+        """Those that can be chosen."""
+        return [label for label in self.labels if not label.retired]
+
+    @property
+    def titles(self) -> dict[str, str]:
+        """What each label is shown as, by its name; of retired ones, too."""
+        return {label.name: label.title for label in self.labels}
 
 
 def new_project_of_task(

@@ -25,11 +25,11 @@ from malmoi.labels.searching import Search
 _DONE, _FAILED, _REQUEST = "explore_bulk_done", "explore_bulk_failed", "explore_bulk_request"
 
 
-def draw_bulk(opened: OpenProject, search: Search, chosen: Sequence[int]) -> None:
+def draw_bulk(open_project: OpenProject, search: Search, chosen: Sequence[int]) -> None:
     """Draw the buttons for the rows that are chosen and for all that were found.
 
     Args:
-        opened: whose texts; the visitor is a reviewer.
+        open_project: whose texts; the visitor is a reviewer.
         search: what was found.
         chosen: ids of the rows that are chosen.
     """
@@ -40,44 +40,44 @@ def draw_bulk(opened: OpenProject, search: Search, chosen: Sequence[int]) -> Non
             icon=":material/checklist:",
             disabled=not chosen,
         ):
-            _confirm(opened, list(chosen))
+            _confirm(open_project, list(chosen))
         if st.button(say("Label all found"), key="explore_bulk_all", icon=":material/done_all:"):
-            _confirm(opened, search)
-        draw_latest(opened)
+            _confirm(open_project, search)
+        draw_latest(open_project)
 
 
-def draw_latest(opened: OpenProject) -> None:
+def draw_latest(open_project: OpenProject) -> None:
     """Draw the button behind which the latest changes are, to undo them; for a reviewer."""
     with st.popover(say("Bulk changes"), icon=":material/history:"):
-        _list_latest(opened)
+        _list_latest(open_project)
 
 
-def say_what_was_done(opened: OpenProject) -> bool:
+def say_what_was_done(open_project: OpenProject) -> bool:
     """The line after a change; whether there was one, so that what was counted may be otherwise."""
     failed: InputError | None = st.session_state.pop(_FAILED, None)
     if failed is not None:
         explain(say("Nothing was changed."), failed)
     done: tuple[int, str] | None = st.session_state.pop(_DONE, None)
-    if done is not None and done[0] == opened.project.id:
+    if done is not None and done[0] == open_project.project.id:
         st.success(done[1], icon=":material/check_circle:")
     return done is not None
 
 
-def _confirm(opened: OpenProject, which: Sequence[int] | Search) -> None:
+def _confirm(open_project: OpenProject, which: Sequence[int] | Search) -> None:
     """Open the dialog that asks for the label; its title is in the visitor's language."""
     title = say("Give a label")
     # Counted before the dialog, of which each click draws all anew.
-    found = texts_to_decide(opened.access, which)
-    st.dialog(title, width="medium")(_ask_for_label)(opened, which, found)
+    found = texts_to_decide(open_project.access, which)
+    st.dialog(title, width="medium")(_ask_for_label)(open_project, which, found)
 
 
-def _tell_what_is_unsettled(opened: OpenProject, found: TextsToDecide) -> None:
+def _tell_what_is_unsettled(open_project: OpenProject, found: TextsToDecide) -> None:
     """Say how many of the texts people disagree on, have too few labels, or are decided already."""
     parts = []
     if found.disagreeing:
         parts.append(say("{texts:text} on which people disagree", texts=found.disagreeing))
     if found.short:
-        needed = opened.project.settings.annotators_per_text
+        needed = open_project.project.settings.annotators_per_text
         without = say("{texts:text} without a label", texts=found.short)
         too_few = say(
             "{texts:text} with labels of fewer than {needed} people",
@@ -95,7 +95,7 @@ def _tell_what_is_unsettled(opened: OpenProject, found: TextsToDecide) -> None:
 
 
 def _ask_for_label(
-    opened: OpenProject, which: Sequence[int] | Search, found: TextsToDecide
+    open_project: OpenProject, which: Sequence[int] | Search, found: TextsToDecide
 ) -> None:
     """Name how many texts get it."""
     number = found.texts
@@ -107,8 +107,8 @@ def _ask_for_label(
             )
         )
         return
-    titles = {one.name: escaped(one.title) for one in opened.project.labels if not one.retired}
-    several = opened.project.kind == "multi"
+    titles = {one.name: escaped(one.title) for one in open_project.project.offered_labels}
+    several = open_project.project.kind == "multi"
     chosen = st.pills(
         say("The label of {number:text}", number=number),
         list(titles),
@@ -116,7 +116,7 @@ def _ask_for_label(
         format_func=titles.__getitem__,
         key="explore_bulk_labels",
     )
-    _tell_what_is_unsettled(opened, found)
+    _tell_what_is_unsettled(open_project, found)
     note = st.text_input(say("Why"), key="explore_bulk_note", max_chars=1_000)
     st.caption(
         say(
@@ -133,13 +133,13 @@ def _ask_for_label(
         type="primary",
         disabled=not labels and not several,
     ):
-        _change(opened, which, labels, request_id, number, (note or "").strip())
+        _change(open_project, which, labels, request_id, number, (note or "").strip())
         st.session_state.pop(_REQUEST, None)
         st.rerun()
 
 
 def _change(
-    opened: OpenProject,
+    open_project: OpenProject,
     which: Sequence[int] | Search,
     labels: Sequence[str],
     request_id: str,
@@ -149,7 +149,7 @@ def _change(
     """Do it, and keep for the next run what is to be said of it."""
     try:
         made = relabel(
-            opened.access, which, labels, request_id=request_id, expected=number, note=note
+            open_project.access, which, labels, request_id=request_id, expected=number, note=note
         )
     except InputError as error:
         st.session_state[_FAILED] = error
@@ -158,11 +158,11 @@ def _change(
     line = say(
         "{texts:text} set to {label}. Undo it under Bulk changes.", texts=made.texts, label=label
     )
-    st.session_state[_DONE] = (opened.project.id, line)
+    st.session_state[_DONE] = (open_project.project.id, line)
 
 
-def _list_latest(opened: OpenProject) -> None:
-    made = latest_relabellings(opened.access)
+def _list_latest(open_project: OpenProject) -> None:
+    made = latest_relabellings(open_project.access)
     if not made:
         st.caption(say("There are none yet."))
     for one in made:
@@ -177,15 +177,15 @@ def _list_latest(opened: OpenProject) -> None:
                 say("Undo"),
                 key=f"explore_bulk_undo_{one.id}",
                 on_click=_undo,
-                args=(opened, one.id),
+                args=(open_project, one.id),
             )
 
 
-def _undo(opened: OpenProject, relabelling_id: int) -> None:
+def _undo(open_project: OpenProject, relabelling_id: int) -> None:
     try:
-        number = undo_relabelling(opened.access, relabelling_id)
+        number = undo_relabelling(open_project.access, relabelling_id)
     except InputError as error:
         st.session_state[_FAILED] = error
         return
     line = say("{number:text} restored.", number=number)
-    st.session_state[_DONE] = (opened.project.id, line)
+    st.session_state[_DONE] = (open_project.project.id, line)

@@ -24,14 +24,14 @@ _NOTHING: dict[str, Any] = {
 }
 
 
-def choose_search(opened: OpenProject) -> Search:
+def choose_search(open_project: OpenProject) -> Search:
     """Draw the fields, and make a search of what stands in them.
 
     Raises:
         InputError: it cannot be searched for.
     """
-    sees_all = opened.allows("reviewer")
-    sees_model = sees_all or opened.project.settings.show_suggestion
+    sees_all = open_project.allows("reviewer")
+    sees_model = sees_all or open_project.project.settings.show_suggestion
     # They go on in the next line where the page is narrow.
     row = st.container(horizontal=True, vertical_alignment="bottom")
     take_from_address("explore_words")
@@ -61,8 +61,8 @@ def choose_search(opened: OpenProject) -> Search:
         width=240,
     )
     with row.popover(say("Filters"), icon=":material/tune:", width="content"):
-        narrowed = _draw_filters(opened, sees_all, sees_model)
-    if told := _told(opened, narrowed):
+        narrowed = _draw_filters(open_project, sees_all, sees_model)
+    if told := _told(open_project, narrowed):
         st.caption(say("Filters: ") + " · ".join(map(escaped, told)))
     return Search(
         words=wanted or "",
@@ -101,11 +101,11 @@ def _orders(sees_all: bool, sees_model: bool) -> dict[SearchOrder, str]:
     return names
 
 
-def _draw_filters(opened: OpenProject, sees_all: bool, sees_model: bool) -> dict[str, Any]:
+def _draw_filters(open_project: OpenProject, sees_all: bool, sees_model: bool) -> dict[str, Any]:
     """The less usual fields; all at their beginning are no filter."""
     for name, nothing in _NOTHING.items():
         st.session_state.setdefault(f"explore_{name}", nothing)
-    titles = {label.name: label.title for label in opened.project.labels}
+    titles = open_project.project.titles
     found: dict[str, Any] = {"label": _one(say("Label given"), titles, "label")}
     if sees_model:
         title = say("Label suggested")
@@ -115,7 +115,7 @@ def _draw_filters(opened: OpenProject, sees_all: bool, sees_model: bool) -> dict
         low, high = scores
         found |= {"score_from": low / 100, "score_to": high / 100}
     if sees_all:
-        found["annotator"] = _annotator(opened)
+        found["annotator"] = _annotator(open_project)
     found["source"] = st.text_input(
         say("Part of the file's name"),
         key="explore_source",
@@ -136,9 +136,9 @@ def _draw_filters(opened: OpenProject, sees_all: bool, sees_model: bool) -> dict
     return found
 
 
-def _told(opened: OpenProject, narrowed: dict[str, Any]) -> list[str]:
+def _told(open_project: OpenProject, narrowed: dict[str, Any]) -> list[str]:
     """What narrows the search, for the popover hides it."""
-    titles = {label.name: label.title for label in opened.project.labels}
+    titles = open_project.project.titles
     low, high = (round(100 * narrowed.get(name, end)) for name, end in _SCORE_ENDS.items())
     told = {
         say("label"): titles.get(narrowed["label"] or ""),
@@ -172,8 +172,8 @@ def _one(title: str, names: dict[str, str], key: str) -> str | None:
     )
 
 
-def _annotator(opened: OpenProject) -> str | None:
-    names = sorted(members(opened.access))
+def _annotator(open_project: OpenProject) -> str | None:
+    names = sorted(members(open_project.access))
     # Who worked here without a login, or before, is no member: any name can be written.
     return st.selectbox(
         say("Labelled by"),

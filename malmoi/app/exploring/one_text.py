@@ -14,13 +14,13 @@ from malmoi.labels.text_history import TextAct, TextHistory, read_history
 _PERCENT = ".0%"
 
 
-def draw_history(opened: OpenProject, text_id: int) -> None:
+def draw_history(open_project: OpenProject, text_id: int) -> None:
     """Draw the text with all that the visitor may know of it.
 
     Raises:
         InputError: the project has no such text.
     """
-    history = read_history(opened.access, text_id)
+    history = read_history(open_project.access, text_id)
     with st.container(border=True):
         st.text(history.found.text)
     votes, model = st.columns(2)

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from malmoi.text.label_keywords import LabelKeyword
 
 
-def draw_words(opened: OpenProject) -> None:
+def draw_words(open_project: OpenProject) -> None:
     """Draw a chart and a table for each label."""
-    found = cached_result(opened, "typical-words", lambda: typical_words(opened.access))
+    found = cached_result(open_project, "typical-words", lambda: typical_words(open_project.access))
     if not found.words:
         st.info(say("This takes texts with at least two different labels."))
         return
@@ -30,8 +30,8 @@ def draw_words(opened: OpenProject) -> None:
             texts=found.texts,
         )
     )
-    colors = {label.name: label.color for label in opened.project.labels}
-    titles = {label.name: label.title for label in opened.project.labels}
+    colors = {label.name: label.color for label in open_project.project.labels}
+    titles = open_project.project.titles
     places = st.columns(min(3, len(found.words)))
     for place, (name, words) in enumerate(found.words.items()):
         with places[place % len(places)], st.container(border=True):

@@ -44,7 +44,7 @@ _card = st.components.v2.component(
 
 
 @st.fragment
-def draw_card(opened: OpenProject) -> None:
+def draw_card(open_project: OpenProject) -> None:
     """Draw the card with what the last message asked for; after a whole run, with all its texts.
 
     Only this reruns while somebody labels, but for a change of the project by somebody else: then
@@ -53,13 +53,14 @@ def draw_card(opened: OpenProject) -> None:
     if news := st.session_state.pop(_NEWS, None):
         st.toast(news, icon=":material/info:")
         st.rerun()
-    scope = scope_of(opened)
+    access, project = open_project.access, open_project.project
+    scope = _scope_of(access, project)
     given: CardAnswer | None = st.session_state.pop(_ANSWER, None)
     if given is None:
         given = CardAnswer(stopped=scope in st.session_state.get(_STOPPED, ()))
         if not given.stopped:
             try:
-                hand_out(opened.access, given)
+                hand_out(access, given)
             except InputError as error:
                 given.failed = for_visitors(error)
     _card(
@@ -72,25 +73,23 @@ def draw_card(opened: OpenProject) -> None:
                     name: getattr(label, name)
                     for name in ("name", "title", "meaning", "color", "key")
                 }
-                for label in opened.project.labels
-                if not label.retired
+                for label in project.offered_labels
             ],
-            "multi": opened.project.kind == "multi",
-            "guideline": opened.project.guideline_version,
-            "lease": opened.project.settings.lease_seconds,
-            "annotators": opened.project.settings.annotators_per_text,
-            "counts": _counts(opened.access, scope),
+            "multi": project.kind == "multi",
+            "guideline": project.guideline_version,
+            "lease": project.settings.lease_seconds,
+            "annotators": project.settings.annotators_per_text,
+            "counts": _counts(access, scope),
             "answer": _as_data(given),
         },
-        on_exchange_change=lambda: _exchange(opened),
+        on_exchange_change=lambda: _exchange(access, project, scope),
     )
 
 
-def scope_of(opened: OpenProject) -> str:
+def _scope_of(access: ProjectAccess, project: Project) -> str:
     """Names a project and a person, among those of all databases that a browser meets here."""
-    project = opened.project
     made = int(project.created_at.timestamp())
-    return f"{project.id}-{made}/{opened.access.person.name}"
+    return f"{project.id}-{made}/{access.person.name}"
 
 
 def _as_data(given: CardAnswer) -> dict[str, Any]:
@@ -101,9 +100,8 @@ def _as_data(given: CardAnswer) -> dict[str, Any]:
     return data
 
 
-def _exchange(opened: OpenProject) -> None:
-    """Do what the card has just sent."""
-    scope = scope_of(opened)
+def _exchange(access: ProjectAccess, shown: Project, scope: str) -> None:
+    """Do what the card has just sent, which shows the project as it was then."""
     try:
         message = read_message(st.session_state[KEY]["exchange"])
     except InputError as error:
@@ -113,25 +111,21 @@ def _exchange(opened: OpenProject) -> None:
         # Done under another name or in another project: the card keeps it until that is open again.
         return
     stopped: set[str] = st.session_state.setdefault(_STOPPED, set())
-    now = _as_of_now(opened)
-    renamed = renamed_labels(opened.project, now)
-    given = answer(opened.access, message, stopped=scope in stopped, renamed=renamed)
-    if news := _news(opened.project, now):
+    try:
+        now = read_project(access)
+    except InputError:  # the answer tells why
+        now = shown
+    renamed = renamed_labels(shown, now)
+    given = answer(access, message, stopped=scope in stopped, renamed=renamed)
+    if news := _news(shown, now):
         st.session_state[_NEWS] = news
     (stopped.add if given.stopped else stopped.discard)(scope)
     _count(scope, given)
     if given.labels > 0:
-        after_labels(opened, given.labels)
+        after_labels(access, given.labels)
     if message.words is not None:
-        st.session_state[_WORDS] = words_behind(opened.access, message.words)
+        st.session_state[_WORDS] = words_behind(access, message.words)
     st.session_state[_ANSWER] = given
-
-
-def _as_of_now(opened: OpenProject) -> Project:
-    try:
-        return read_project(opened.access)
-    except InputError:  # the answer tells why
-        return opened.project
 
 
 def _news(shown: Project, now: Project) -> str:

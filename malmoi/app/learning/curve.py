@@ -20,6 +20,7 @@ from malmoi.app.learning.last_score import tell_model
 from malmoi.app.plain_text import escaped
 from malmoi.app.visit import OpenProject
 from malmoi.errors import InputError
+from malmoi.labels.access import ProjectAccess
 from malmoi.labels.scores import ScoreVersion, score_versions
 
 # Okabe and Ito's blue, vermilion and green; lines and marks differ, too.
@@ -38,20 +39,21 @@ def draw_curve(open_project: OpenProject) -> None:
     Raises:
         InputError: the database cannot be used.
     """
+    access = open_project.access
     if not learning.is_on():
         st.info(say("Learning is off on this server."), icon=":material/info:")
     else:
-        busy = learning.state(open_project).is_on
+        busy = learning.state(access).is_on
         every = _SECONDS_WHILE_BUSY if busy else _SECONDS_WHILE_IDLE
-        st.fragment(_draw_now, run_every=every)(open_project)
-    versions = score_versions(open_project.access)
+        st.fragment(_draw_now, run_every=every)(access)
+    versions = score_versions(access)
     tell_model(open_project, versions[-1] if versions else None)
     _draw_points(versions)
 
 
-def _draw_now(open_project: OpenProject) -> None:
+def _draw_now(access: ProjectAccess) -> None:
     """What is being done; looks again by itself, and at the end draws the page anew."""
-    state = learning.state(open_project)
+    state = learning.state(access)
     text, button = st.columns([2, 1], vertical_alignment="center")
     text.caption(_told(state))
     if button.button(
@@ -62,7 +64,7 @@ def _draw_now(open_project: OpenProject) -> None:
         key="learn_now",
     ):
         try:
-            learning.learn_now(open_project)
+            learning.learn_now(access)
         except InputError as error:
             explain(say("It cannot learn."), error)
         st.rerun()

@@ -21,7 +21,6 @@ from malmoi.app.learning.labels_needed import LABELS_A_ROUND
 from malmoi.errors import InputError
 
 if TYPE_CHECKING:
-    from malmoi.app.visit import OpenProject
     from malmoi.labels.access import ProjectAccess
 
 logger = logging.getLogger(__name__)
@@ -156,13 +155,13 @@ def is_on() -> bool:
     return os.environ.get(LEARNING_VARIABLE, "").lower() != "off"
 
 
-def after_labels(open_project: OpenProject, labels: int = 1) -> None:
+def after_labels(access: ProjectAccess, labels: int = 1) -> None:
     """Say that so many labels were just saved; nothing is read, and it returns at once."""
     if is_on():
-        _SERVICE.count(_url(open_project.access), open_project.access.project_id, labels)
+        _SERVICE.count(_url(access), access.project_id, labels)
 
 
-def learn_now(open_project: OpenProject) -> None:
+def learn_now(access: ProjectAccess) -> None:
     """Ask for a round, however few labels are new.
 
     Raises:
@@ -173,9 +172,9 @@ def learn_now(open_project: OpenProject) -> None:
             "expected a server that learns, found {variable}=off; start it without",
             variable=LEARNING_VARIABLE,
         )
-    with open_project.access.reading():
+    with access.reading():
         pass
-    _SERVICE.ask(_url(open_project.access), open_project.access.project_id, "learn", forced=True)
+    _SERVICE.ask(_url(access), access.project_id, "learn", forced=True)
 
 
 def after_import(access: ProjectAccess) -> None:
@@ -193,9 +192,9 @@ def after_import(access: ProjectAccess) -> None:
             _SERVICE.ask(_url(access), access.project_id, kind)
 
 
-def state(open_project: OpenProject) -> Job:
+def state(access: ProjectAccess) -> Job:
     """What is being done for a project now, or was done last on this server."""
-    return _SERVICE.state(_url(open_project.access), open_project.access.project_id)
+    return _SERVICE.state(_url(access), access.project_id)
 
 
 def _url(access: ProjectAccess) -> str:

@@ -28,13 +28,15 @@ class _Row:
     measure: Measure
 
 
-def draw_agreement(opened: OpenProject) -> None:
+def draw_agreement(open_project: OpenProject) -> None:
     """Draw the part.
 
     Raises:
         AccessError: the visitor is no reviewer.
     """
-    report = cached_result(opened, "agreement", lambda: agreement(opened.access), needed="reviewer")
+    report = cached_result(
+        open_project, "agreement", lambda: agreement(open_project.access), needed="reviewer"
+    )
     if not report.alpha.texts:
         st.info(
             say(
@@ -45,15 +47,15 @@ def draw_agreement(opened: OpenProject) -> None:
         )
         return
     _draw_first(report)
-    if opened.project.kind == "multi":
+    if open_project.project.kind == "multi":
         st.caption(
             say(
                 "Annotators agree on a text where all their labels are the same. The table below "
                 "has the agreement on each label."
             )
         )
-    _draw_table(opened, _rows(opened, report))
-    _draw_confusions(opened, report)
+    _draw_table(open_project, _rows(open_project, report))
+    _draw_confusions(open_project, report)
 
 
 def _draw_first(report: AgreementReport) -> None:
@@ -75,8 +77,8 @@ def _number(measure: Measure) -> str:
     return "–" if measure.value is None else f"{measure.value:.2f}"
 
 
-def _rows(opened: OpenProject, report: AgreementReport) -> list[_Row]:
-    titles = {label.name: label.title for label in opened.project.labels}
+def _rows(open_project: OpenProject, report: AgreementReport) -> list[_Row]:
+    titles = open_project.project.titles
     everybody = say("Overall")
     rows = [
         _Row(kind="Krippendorff α", name=everybody, measure=report.alpha),
@@ -90,7 +92,7 @@ def _rows(opened: OpenProject, report: AgreementReport) -> list[_Row]:
     return rows
 
 
-def _draw_table(opened: OpenProject, rows: Sequence[_Row]) -> None:
+def _draw_table(open_project: OpenProject, rows: Sequence[_Row]) -> None:
     st.caption(say("Choose a row to see the texts behind it on which annotators differ."))
     frame = pd.DataFrame(
         {
@@ -122,13 +124,13 @@ def _draw_table(opened: OpenProject, rows: Sequence[_Row]) -> None:
     behind = row.measure.disagreed
     draw_votes(
         f"{row.kind} · {row.name}",
-        texts_with_votes(opened.access, behind[:SHOWN]),
+        texts_with_votes(open_project.access, behind[:SHOWN]),
         len(behind),
         "status_agreement_texts",
     )
 
 
-def _draw_confusions(opened: OpenProject, report: AgreementReport) -> None:
+def _draw_confusions(open_project: OpenProject, report: AgreementReport) -> None:
     """Which labels two people take for each other."""
     rows = [
         (pair.first, one, pair.second, other, texts)
@@ -161,7 +163,7 @@ def _draw_confusions(opened: OpenProject, report: AgreementReport) -> None:
         first, one, second, other, texts = rows[chosen]
         draw_votes(
             f"{first}: {one or none} ↔ {second}: {other or none}",
-            texts_with_votes(opened.access, texts[:SHOWN]),
+            texts_with_votes(open_project.access, texts[:SHOWN]),
             len(texts),
             "status_confusion_texts",
         )

@@ -19,7 +19,7 @@ from malmoi.labels.model_comparison import (
 )
 
 
-def draw_model(opened: OpenProject) -> None:
+def draw_model(open_project: OpenProject) -> None:
     """Draw the part.
 
     Raises:
@@ -37,9 +37,9 @@ def draw_model(opened: OpenProject) -> None:
         required=True,
     )
     found = cached_result(
-        opened,
+        open_project,
         f"model-{said}",
-        lambda: model_comparison(opened.access, said),
+        lambda: model_comparison(open_project.access, said),
         needed="reviewer",
     )
     if not found.everywhere:
@@ -54,9 +54,9 @@ def draw_model(opened: OpenProject) -> None:
     _say_what_it_means(said)
     random_part, all_part = st.columns(2)
     with random_part, st.container(border=True):
-        _draw_part(opened, said, found.in_sample, in_sample=True)
+        _draw_part(open_project, said, found.in_sample, in_sample=True)
     with all_part, st.container(border=True):
-        _draw_part(opened, said, found.everywhere, in_sample=False)
+        _draw_part(open_project, said, found.everywhere, in_sample=False)
 
 
 def _say_what_it_means(said: Said) -> None:
@@ -76,7 +76,9 @@ def _say_what_it_means(said: Said) -> None:
         )
 
 
-def _draw_part(opened: OpenProject, said: Said, counts: Confusions, *, in_sample: bool) -> None:
+def _draw_part(
+    open_project: OpenProject, said: Said, counts: Confusions, *, in_sample: bool
+) -> None:
     total = sum(counts.values())
     name = say("Random sample") if in_sample else say("All")
     share = agreed_share(counts)
@@ -90,23 +92,25 @@ def _draw_part(opened: OpenProject, said: Said, counts: Confusions, *, in_sample
     if not counts:
         st.caption(say("It is here once texts drawn at random have all their labels."))
         return
-    _draw_chart(opened, counts)
-    _draw_table(opened, said, counts, in_sample=in_sample)
+    _draw_chart(open_project, counts)
+    _draw_table(open_project, said, counts, in_sample=in_sample)
 
 
-def _draw_chart(opened: OpenProject, counts: Confusions) -> None:
+def _draw_chart(open_project: OpenProject, counts: Confusions) -> None:
     rows = [(label, given, number) for (label, given), number in counts.items()]
     frame = pd.DataFrame(rows, columns=["row", "column", "number"])
     model = say("Said by the model")
     people = say("Given by people")
     st.altair_chart(
-        confusion(frame, model, people, _order(opened, counts)),
+        confusion(frame, model, people, _order(open_project, counts)),
         width="stretch",
         alt=say("Labels of the model and of people"),
     )
 
 
-def _draw_table(opened: OpenProject, said: Said, counts: Confusions, *, in_sample: bool) -> None:
+def _draw_table(
+    open_project: OpenProject, said: Said, counts: Confusions, *, in_sample: bool
+) -> None:
     rows = sorted(counts.items(), key=lambda one: -one[1])
     model, people = say("Model"), say("People")
     key = f"status_model_{said}_{in_sample}"
@@ -128,12 +132,12 @@ def _draw_table(opened: OpenProject, said: Said, counts: Confusions, *, in_sampl
     )
     if chosen is not None:
         pair, number = rows[chosen]
-        texts = texts_behind(opened.access, said, pair, in_sample=in_sample, limit=SHOWN)
+        texts = texts_behind(open_project.access, said, pair, in_sample=in_sample, limit=SHOWN)
         draw_votes(f"{model}: {pair[0]} · {people}: {pair[1]}", texts, number, f"{key}_texts")
 
 
-def _order(opened: OpenProject, counts: Confusions) -> list[str]:
+def _order(open_project: OpenProject, counts: Confusions) -> list[str]:
     """The labels in the order of the project, then sets of them."""
-    names = [label.name for label in opened.project.labels]
+    names = [label.name for label in open_project.project.labels]
     met = {name for pair in counts for name in pair}
     return [name for name in names if name in met] + sorted(met - set(names))

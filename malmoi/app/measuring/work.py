@@ -19,10 +19,10 @@ _HOURS_SHOWN = 48
 _FEWEST_BARS = 8
 
 
-def draw_work(opened: OpenProject) -> None:
+def draw_work(open_project: OpenProject) -> None:
     """Draw the part."""
-    numbers = cached_result(opened, "numbers", lambda: project_numbers(opened.access))
-    _draw_progress(opened, numbers)
+    numbers = cached_result(open_project, "numbers", lambda: project_numbers(open_project.access))
+    _draw_progress(open_project, numbers)
     if not numbers.annotators:
         st.info(say("There are no labels yet. Begin on the page Labelling."))
         return
@@ -30,11 +30,11 @@ def draw_work(opened: OpenProject) -> None:
     with pace, st.container(border=True):
         _draw_pace(numbers)
     with balance, st.container(border=True):
-        _draw_balance(opened, numbers)
-    _draw_people(opened, numbers)
+        _draw_balance(open_project, numbers)
+    _draw_people(open_project, numbers)
 
 
-def _draw_progress(opened: OpenProject, numbers: ProjectNumbers) -> None:
+def _draw_progress(open_project: OpenProject, numbers: ProjectNumbers) -> None:
     done = numbers.progress
     share = done.finished / done.texts if done.texts else 0.0
     st.progress(
@@ -47,12 +47,12 @@ def _draw_progress(opened: OpenProject, numbers: ProjectNumbers) -> None:
         ),
     )
     # Not of what is kept: those who may review share that.
-    own = own_counts(opened.access)
+    own = own_counts(open_project.access)
     metrics = [
         (say("My labels"), own.labelled),
         (say("Skipped by me"), own.skipped),
     ]
-    if opened.allows("reviewer"):
+    if open_project.allows("reviewer"):
         metrics += [
             (say("Disagreement"), done.disagreeing),
             (say("To review"), done.to_review),
@@ -120,8 +120,8 @@ def _by_time(hours: Sequence[HourOfWork], by: str) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["time", "name", "number"])
 
 
-def _draw_balance(opened: OpenProject, numbers: ProjectNumbers) -> None:
-    titles = {label.name: label.title for label in opened.project.labels}
+def _draw_balance(open_project: OpenProject, numbers: ProjectNumbers) -> None:
+    titles = open_project.project.titles
     labels = numbers.labels
     total = sum(labels.values())
     st.text(say("Balance of labels ({total:,})", total=total))
@@ -149,9 +149,9 @@ def _draw_balance(opened: OpenProject, numbers: ProjectNumbers) -> None:
         )
 
 
-def _draw_people(opened: OpenProject, numbers: ProjectNumbers) -> None:
+def _draw_people(open_project: OpenProject, numbers: ProjectNumbers) -> None:
     people = numbers.annotators
-    st.text(say("By annotator") if opened.allows("reviewer") else say("What I did"))
+    st.text(say("By annotator") if open_project.allows("reviewer") else say("What I did"))
     frame = pd.DataFrame(
         {
             "name": [one.name for one in people],

@@ -16,16 +16,16 @@ from malmoi.labels.project import ProjectLabel
 from malmoi.labels.projects import change_labels
 
 
-def draw_labels(project: OpenProject) -> None:
+def draw_labels(open_project: OpenProject) -> None:
     """A row for each label; for all but admins it is only shown."""
-    may = project.allows("admin")
+    may = open_project.allows("admin")
     st.caption(
         say(
             "What was labelled follows a label that is renamed. One that is retired can no longer "
             "be chosen; what was labelled with it stays."
         )
     )
-    with st.form(f"labels-{project.project.id}", border=False):
+    with st.form(f"labels-{open_project.project.id}", border=False):
         draw_heads(with_names=True)
         edited = [
             edit_label(
@@ -35,11 +35,11 @@ def draw_labels(project: OpenProject) -> None:
                 with_names=True,
                 disabled=not may,
             )
-            for label in project.project.labels
+            for label in open_project.project.labels
         ]
         added = st.text_input(
             say("Labels to add (with commas)"),
-            key=f"labels-add-{_mark(*project.project.labels)}",
+            key=f"labels-add-{_mark(*open_project.project.labels)}",
             disabled=not may,
         )
         pressed = st.form_submit_button(
@@ -49,11 +49,11 @@ def draw_labels(project: OpenProject) -> None:
             disabled=not may,
         )
     if pressed:
-        _save(project, edited, typed_labels(added or ""))
+        _save(open_project, edited, typed_labels(added or ""))
 
 
-def _save(project: OpenProject, edited: Sequence[ProjectLabel], added: Sequence[str]) -> None:
-    before = {label.id for label in project.project.labels if label.retired}
+def _save(open_project: OpenProject, edited: Sequence[ProjectLabel], added: Sequence[str]) -> None:
+    before = {label.id for label in open_project.project.labels if label.retired}
     # The key of one that is retired now is given to none that is added with it: whoever labels at
     # this moment still means the other by it.
     labels = [
@@ -62,7 +62,7 @@ def _save(project: OpenProject, edited: Sequence[ProjectLabel], added: Sequence[
     ]
     labels += [ProjectLabel(name=name) for name in added]
     try:
-        change_labels(project.access, labels)
+        change_labels(open_project.access, labels)
     except AccessError as error:
         explain(say("Only admins change labels."), error)
     except InputError as error:

@@ -20,7 +20,7 @@ _ENTRIES = 500
 _REFUSED = "settings_role_refused"
 
 
-def draw_people(visit: Visit, project: OpenProject) -> None:
+def draw_people(visit: Visit, open_project: OpenProject) -> None:
     """Members with their roles."""
     if visit.person.is_local:
         st.info(
@@ -31,17 +31,17 @@ def draw_people(visit: Visit, project: OpenProject) -> None:
             icon=":material/lock_open:",
         )
     try:
-        found = members(project.access)
+        found = members(open_project.access)
     except AccessError as error:
         explain(say("Only reviewers and admins see who else works here."), error)
         return
     if (refused := st.session_state.pop(_REFUSED, None)) is not None:
         _explain_refusal(refused)
-    may = project.allows("admin")
+    may = open_project.allows("admin")
     for name, role in sorted(found.items(), key=lambda one: (-ROLE_NAMES.index(one[1]), one[0])):
-        _draw_member(project, name, role, may)
+        _draw_member(open_project, name, role, may)
     if may:
-        _draw_new_member(project)
+        _draw_new_member(open_project)
     with st.expander(say("What roles may do"), icon=":material/badge:"):
         st.markdown(
             say(
@@ -52,10 +52,10 @@ def draw_people(visit: Visit, project: OpenProject) -> None:
         )
 
 
-def _draw_member(project: OpenProject, name: str, role: Role, may: bool) -> None:
+def _draw_member(open_project: OpenProject, name: str, role: Role, may: bool) -> None:
     who, what, away = st.columns([4, 3, 2.4], vertical_alignment="center")
     who.text(name)
-    key = f"{project.project.id}-{name}-{role}"
+    key = f"{open_project.project.id}-{name}-{role}"
     what.selectbox(
         say("Role"),
         list(ROLE_NAMES),
@@ -65,7 +65,7 @@ def _draw_member(project: OpenProject, name: str, role: Role, may: bool) -> None
         label_visibility="collapsed",
         disabled=not may,
         on_change=_change_role,
-        args=(project, name, role, f"role-{key}"),
+        args=(open_project, name, role, f"role-{key}"),
     )
     if away.button(
         say("Remove"),
@@ -73,11 +73,11 @@ def _draw_member(project: OpenProject, name: str, role: Role, may: bool) -> None
         icon=":material/person_remove:",
         disabled=not may,
     ):
-        _set(project, name, None)
+        _set(open_project, name, None)
 
 
-def _draw_new_member(project: OpenProject) -> None:
-    with st.form(f"member-{project.project.id}", clear_on_submit=True, border=False):
+def _draw_new_member(open_project: OpenProject) -> None:
+    with st.form(f"member-{open_project.project.id}", clear_on_submit=True, border=False):
         who, what, add = st.columns([4, 3, 2.4], vertical_alignment="bottom")
         name = who.text_input(
             say("Somebody new (the e-mail, with login)"),
@@ -89,24 +89,24 @@ def _draw_new_member(project: OpenProject) -> None:
         )
         if add.form_submit_button(say("Add"), icon=":material/person_add:"):
             if (name or "").strip():
-                _set(project, name or "", role)
+                _set(open_project, name or "", role)
             else:
                 st.error(say("Give a name or an e-mail."))
 
 
-def _change_role(project: OpenProject, name: str, role: Role, key: str) -> None:
+def _change_role(open_project: OpenProject, name: str, role: Role, key: str) -> None:
     """Give a member the role that was chosen; where that is refused, show the one that holds."""
     try:
-        set_member(project.access, name, st.session_state[key])
+        set_member(open_project.access, name, st.session_state[key])
     except InputError as error:
         st.session_state[_REFUSED] = error
         # Else it would be asked for again at each run, and be done once another admin is there.
         st.session_state[key] = role
 
 
-def _set(project: OpenProject, name: str, role: Role | None) -> None:
+def _set(open_project: OpenProject, name: str, role: Role | None) -> None:
     try:
-        set_member(project.access, name, role)
+        set_member(open_project.access, name, role)
     except InputError as error:
         _explain_refusal(error)
     else:
@@ -120,10 +120,10 @@ def _explain_refusal(error: InputError) -> None:
         explain(say("That cannot be: one admin must stay."), error)
 
 
-def draw_audit(project: OpenProject) -> None:
+def draw_audit(open_project: OpenProject) -> None:
     """Who changed what, newest first."""
     try:
-        entries = audit_trail(project.access, limit=_ENTRIES)
+        entries = audit_trail(open_project.access, limit=_ENTRIES)
     except AccessError as error:
         explain(say("Only admins see the trail."), error)
         return

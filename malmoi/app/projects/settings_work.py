@@ -24,12 +24,12 @@ ORDERS: dict[TextOrder, str] = {
 }
 
 
-def draw_guideline(project: OpenProject) -> None:
+def draw_guideline(open_project: OpenProject) -> None:
     """The newest version to be edited, and the earlier ones."""
-    version = project.project.guideline_version
-    if not project.allows("admin"):
+    version = open_project.project.guideline_version
+    if not open_project.allows("admin"):
         with st.container(border=True):
-            show_guideline(project.project.guideline)
+            show_guideline(open_project.project.guideline)
     else:
         st.caption(
             say(
@@ -39,25 +39,25 @@ def draw_guideline(project: OpenProject) -> None:
             )
         )
         text = edit_guideline(
-            project.project.guideline, key=f"guideline-{project.project.id}-{version}"
+            open_project.project.guideline, key=f"guideline-{open_project.project.id}-{version}"
         )
         if st.button(say("Save the guideline"), type="primary", icon=":material/save:"):
-            _save_guideline(project, text)
+            _save_guideline(open_project, text)
     if version > 1:
         with st.expander(say("Earlier versions"), icon=":material/history:"):
             chosen = st.selectbox(
                 say("Version"),
                 list(range(version - 1, 0, -1)),
                 format_func=lambda one: say("version {one}", one=one),
-                key=f"guideline-version-{project.project.id}",
+                key=f"guideline-version-{open_project.project.id}",
             )
             with st.container(border=True):
-                show_guideline(guideline_of(project.access, chosen), key="earlier")
+                show_guideline(guideline_of(open_project.access, chosen), key="earlier")
 
 
-def _save_guideline(project: OpenProject, text: str) -> None:
+def _save_guideline(open_project: OpenProject, text: str) -> None:
     try:
-        version = change_guideline(project.access, text)
+        version = change_guideline(open_project.access, text)
     except AccessError as error:
         explain(say("Only admins change it."), error)
     except InputError as error:
@@ -67,15 +67,15 @@ def _save_guideline(project: OpenProject, text: str) -> None:
         st.rerun()
 
 
-def draw_work(project: OpenProject) -> None:
+def draw_work(open_project: OpenProject) -> None:
     """How many annotators, whether they see suggestions, in which order, for how long."""
-    now, may = project.project.settings, project.allows("admin")
-    mark = f"{project.project.id}-{hash(now):x}"
+    now, may = open_project.project.settings, open_project.allows("admin")
+    mark = f"{open_project.project.id}-{hash(now):x}"
     with st.form(f"work-{mark}", border=False):
         changes = _people_and_time(now, mark, may)
         changes.update(_order_and_model(now, mark, may))
         changes["model"] = choose_model(
-            names_for(project.project.label_names),
+            names_for(open_project.project.label_names),
             now.model,
             key=f"work-model-{mark}",
             disabled=not may,
@@ -84,7 +84,7 @@ def draw_work(project: OpenProject) -> None:
             say("Save the settings"), type="primary", icon=":material/save:", disabled=not may
         )
     if pressed:
-        _save_work(project, now, changes)
+        _save_work(open_project, now, changes)
 
 
 def _people_and_time(now: ProjectSettings, mark: str, may: bool) -> SettingsChange:
@@ -144,20 +144,20 @@ def _order_and_model(now: ProjectSettings, mark: str, may: bool) -> SettingsChan
     return SettingsChange(text_order=order, random_share=share / 100, show_suggestion=suggestion)
 
 
-def _save_work(project: OpenProject, now: ProjectSettings, changes: SettingsChange) -> None:
+def _save_work(open_project: OpenProject, now: ProjectSettings, changes: SettingsChange) -> None:
     # Only what was changed here: somebody else may have changed the rest.
     changed = cast(
         SettingsChange,
         {name: value for name, value in changes.items() if getattr(now, name) != value},
     )
     try:
-        change_settings(project.access, **changed)
+        change_settings(open_project.access, **changed)
     except AccessError as error:
         explain(say("Only admins change this."), error)
     except InputError as error:
         explain(say("It cannot be saved like this."), error)
     else:
         if "model" in changed and learning.is_on():
-            learning.learn_now(project)
+            learning.learn_now(open_project.access)
         st.toast(say("Saved."), icon=":material/check:")
         st.rerun()

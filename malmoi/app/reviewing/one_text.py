@@ -27,7 +27,7 @@ def joined(labels: Sequence[str], skipped: bool = False) -> str:
 
 
 def draw_text(
-    opened: OpenProject,
+    open_project: OpenProject,
     text: ReviewedText,
     decide: Decide,
     draw_below: Callable[[], None] | None = None,
@@ -35,7 +35,7 @@ def draw_text(
     """Draw it, beside the guideline.
 
     Args:
-        opened: its project.
+        open_project: its project.
         text: what is shown; each widget has its id in its key.
         decide: called by the buttons.
         draw_below: draws what belongs below them.
@@ -45,13 +45,13 @@ def draw_text(
         with st.container(border=True):
             st.text(text.text)
         _draw_votes(text)
-        _draw_decision(opened, text, decide)
+        _draw_decision(open_project, text, decide)
         if draw_below is not None:
             draw_below()
     with right:
         with st.expander(say("Guideline"), expanded=True, icon=":material/menu_book:"):
-            _draw_guideline(opened)
-        _draw_model(opened, text)
+            _draw_guideline(open_project)
+        _draw_model(open_project, text)
 
 
 def _draw_votes(text: ReviewedText) -> None:
@@ -84,15 +84,15 @@ def _draw_votes(text: ReviewedText) -> None:
         )
 
 
-def _draw_decision(opened: OpenProject, text: ReviewedText, decide: Decide) -> None:
-    labels = [label for label in opened.project.labels if not label.retired]
+def _draw_decision(open_project: OpenProject, text: ReviewedText, decide: Decide) -> None:
+    labels = open_project.project.offered_labels
     key = f"{text.text_id}_{text.decision_id}"
     note_key = f"review_note_{key}"
 
     def decide_as(chosen: tuple[str, ...] | None) -> None:
         decide(chosen, (st.session_state.get(note_key) or "").strip())
 
-    if opened.project.kind == "single":
+    if open_project.project.kind == "single":
         with st.container(horizontal=True):
             for label in labels:
                 st.button(
@@ -149,19 +149,19 @@ def _shortcut(label: ProjectLabel) -> str | None:
     return label.key if label.key and label.key not in _TAKEN else None
 
 
-def _draw_guideline(opened: OpenProject) -> None:
-    for label in opened.project.labels:
-        if not label.retired and label.meaning:
+def _draw_guideline(open_project: OpenProject) -> None:
+    for label in open_project.project.offered_labels:
+        if label.meaning:
             st.text(f"{label.title}: {label.meaning}")
-    if opened.project.guideline:
-        show_guideline(opened.project.guideline)
-    elif not any(label.meaning for label in opened.project.labels):
+    if open_project.project.guideline:
+        show_guideline(open_project.project.guideline)
+    elif not any(label.meaning for label in open_project.project.labels):
         st.caption(say("None has been written yet."))
 
 
-def _draw_model(opened: OpenProject, text: ReviewedText) -> None:
+def _draw_model(open_project: OpenProject, text: ReviewedText) -> None:
     with st.expander(say("What the model says (decide first)"), icon=":material/smart_toy:"):
-        view = read_model_views(opened.access, [text.text_id]).get(text.text_id)
+        view = read_model_views(open_project.access, [text.text_id]).get(text.text_id)
         if view is None or view.label is None:
             st.caption(say("The model has not said anything yet."))
             return

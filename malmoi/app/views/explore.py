@@ -53,56 +53,56 @@ class _Place:
 
 def show(visit: Visit) -> None:
     """Draw the page."""
-    opened = visit.needs_project()
-    if opened is None:
+    open_project = visit.needs_project()
+    if open_project is None:
         return
     if choose_section("explore_part", _PARTS) == "words":
-        draw_words(opened)
+        draw_words(open_project)
         return
-    changed = say_what_was_done(opened)
+    changed = say_what_was_done(open_project)
     try:
-        search = choose_search(opened)
-        place = _place(opened, search)
+        search = choose_search(open_project)
+        place = _place(open_project, search)
         if changed:
             place.count = None
-        page = search_texts(opened.access, search, after=place.begins[-1], limit=_ROWS)
+        page = search_texts(open_project.access, search, after=place.begins[-1], limit=_ROWS)
     except InputError as error:
         explain(say("This cannot be searched for."), error)
         return
-    _draw_page(opened, place, page)
+    _draw_page(open_project, place, page)
 
 
-def _place(opened: OpenProject, search: Search) -> _Place:
+def _place(open_project: OpenProject, search: Search) -> _Place:
     held: _Place | None = st.session_state.get(_PLACE)
-    if held is None or (held.project_id, held.search) != (opened.project.id, search):
-        held = st.session_state[_PLACE] = _Place(project_id=opened.project.id, search=search)
+    if held is None or (held.project_id, held.search) != (open_project.project.id, search):
+        held = st.session_state[_PLACE] = _Place(project_id=open_project.project.id, search=search)
     return held
 
 
-def _draw_page(opened: OpenProject, place: _Place, page: SearchPage) -> None:
+def _draw_page(open_project: OpenProject, place: _Place, page: SearchPage) -> None:
     if not page.texts:
-        _say_nothing_was_found(opened, place.search)
-        if opened.allows("reviewer"):
-            draw_latest(opened)
+        _say_nothing_was_found(open_project, place.search)
+        if open_project.allows("reviewer"):
+            draw_latest(open_project)
         return
-    place.count = _count(opened, place, page)
+    place.count = _count(open_project, place, page)
     first = _ROWS * (len(place.begins) - 1) + 1
     _draw_paging(place, page, first)
     # Changes with the texts: what is chosen is known by its row, in which another may stand.
     key = f"explore_rows_{hash(tuple(one.text_id for one in page.texts))}"
-    chosen = _draw_table(opened, page, key)
-    if opened.allows("reviewer"):
-        draw_bulk(opened, place.search, [one.text_id for one in chosen])
+    chosen = _draw_table(open_project, page, key)
+    if open_project.allows("reviewer"):
+        draw_bulk(open_project, place.search, [one.text_id for one in chosen])
     if len(chosen) == 1:
-        draw_history(opened, chosen[0].text_id)
+        draw_history(open_project, chosen[0].text_id)
     else:
         st.caption(
             say("Choose one row to see the labels, the history and the sources of its text.")
         )
 
 
-def _say_nothing_was_found(opened: OpenProject, search: Search) -> None:
-    if search.order in _BY_MODEL and not scores_version(opened.access):
+def _say_nothing_was_found(open_project: OpenProject, search: Search) -> None:
+    if search.order in _BY_MODEL and not scores_version(open_project.access):
         st.info(
             say(
                 "No model has learnt yet, so there is no such order. It learns from {labels} "
@@ -118,11 +118,11 @@ def _say_nothing_was_found(opened: OpenProject, search: Search) -> None:
         )
 
 
-def _count(opened: OpenProject, place: _Place, page: SearchPage) -> int:
+def _count(open_project: OpenProject, place: _Place, page: SearchPage) -> int:
     """How many were found; asked once a search, unless the first page is the last."""
     if place.begins == [None] and page.next is None:
         return len(page.texts)
-    return place.count or count_texts(opened.access, place.search)
+    return place.count or count_texts(open_project.access, place.search)
 
 
 def _draw_paging(place: _Place, page: SearchPage, first: int) -> None:
@@ -159,7 +159,7 @@ def _go_back(place: _Place) -> None:
         place.begins.pop()
 
 
-def _draw_table(opened: OpenProject, page: SearchPage, key: str) -> list[FoundText]:
+def _draw_table(open_project: OpenProject, page: SearchPage, key: str) -> list[FoundText]:
     """The texts as rows; those that are chosen."""
     texts = page.texts
     sees_model = any(one.view is not None for one in texts)
@@ -189,7 +189,7 @@ def _draw_table(opened: OpenProject, page: SearchPage, key: str) -> list[FoundTe
             "text",
             "label",
             *(["suggested", "score"] if sees_model else []),
-            *(["doubt"] if sees_model and opened.allows("reviewer") else []),
+            *(["doubt"] if sees_model and open_project.allows("reviewer") else []),
             "flag",
             "when",
         ],

@@ -25,15 +25,18 @@ _SMALL = f"""
 
 def show(visit: Visit) -> None:
     """Draw the page."""
-    opened = visit.needs_project()
-    if opened is None:
+    open_project = visit.needs_project()
+    if open_project is None:
         link_to("projects", say("Make a project"))
         return
-    if jobs().of(import_key(opened.access.engine, opened.access.project_id)) is not None:
+    if (
+        jobs().of(import_key(open_project.access.engine, open_project.access.project_id))
+        is not None
+    ):
         # Reads tables, which takes long to import.
         imports = importlib.import_module("malmoi.app.projects.imports")
-        imports.draw_import(opened, with_end=True, while_labelling=True)
-    if opened.project.archived_at is not None:
+        imports.draw_import(open_project, with_end=True, while_labelling=True)
+    if open_project.project.archived_at is not None:
         st.info(
             say(
                 "This project is archived. Its labels are kept; open it again under Settings to "
@@ -42,13 +45,13 @@ def show(visit: Visit) -> None:
             icon=":material/inventory_2:",
         )
         link_to("settings", say("Open the settings"))
-    elif not has_texts(opened.access):
+    elif not has_texts(open_project.access):
         st.info(
             say("There are no texts yet. Import a file under Projects to begin."),
             icon=":material/upload_file:",
         )
         link_to("projects", say("Import texts"))
-    elif _is_nobody(opened):
+    elif _is_nobody(open_project):
         st.info(
             say(
                 "Several people label each text of this project. Type your name under Annotator "
@@ -57,19 +60,19 @@ def show(visit: Visit) -> None:
             icon=":material/badge:",
         )
     else:
-        _draw(opened)
+        _draw(open_project)
 
 
-def _is_nobody(opened: OpenProject) -> bool:
+def _is_nobody(open_project: OpenProject) -> bool:
     """Whether two visitors like this one would count as one of several annotators."""
-    person = opened.access.person
-    several = opened.project.settings.annotators_per_text > 1
+    person = open_project.access.person
+    several = open_project.project.settings.annotators_per_text > 1
     return several and person.is_local and person.name == LOCAL_NAME
 
 
-def _draw(opened: OpenProject) -> None:
+def _draw(open_project: OpenProject) -> None:
     """The card, and beside it (below it on a narrow page) the guideline."""
-    guideline = opened.project.guideline.strip()
+    guideline = open_project.project.guideline.strip()
     shown = bool(guideline) and st.toggle(
         say("Show the guideline"),
         key=_SHOWN,
@@ -80,13 +83,13 @@ def _draw(opened: OpenProject) -> None:
     # The card keeps its place with and without a guideline: another place would be a new card.
     card, beside = side_by_side("labelling")
     with card:
-        draw_card(opened)
+        draw_card(open_project)
     if shown:
         with beside, st.container(key=_GUIDELINE, border=True, height=_PIXELS):
             st.caption(
-                say("Guideline, version {version}", version=opened.project.guideline_version)
+                say("Guideline, version {version}", version=open_project.project.guideline_version)
             )
             show_guideline(guideline)
     if st.toggle(say("Show what the model has learnt"), key=_CURVE):
         # Draws charts, which take long to import.
-        importlib.import_module("malmoi.app.learning.curve").draw_curve(opened)
+        importlib.import_module("malmoi.app.learning.curve").draw_curve(open_project)

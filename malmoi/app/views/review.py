@@ -73,25 +73,25 @@ class _Place:
 
 def show(visit: Visit) -> None:
     """Draw the page."""
-    opened = visit.needs_project()
-    if opened is None:
+    open_project = visit.needs_project()
+    if open_project is None:
         return
     try:
-        counts = review_counts(opened.access)
+        counts = review_counts(open_project.access)
     except AccessError:
         st.info(
             say("Only reviewers and admins review. Ask an admin of the project if you need to."),
             icon=":material/lock:",
         )
         return
-    _say_what_was_done(opened)
+    _say_what_was_done(open_project)
     queue, pair, as_list = _choose(counts)
     if queue == "adjudicated":
-        _draw_decisions(opened)
+        _draw_decisions(open_project)
     elif as_list:
-        _draw_list(opened, queue, pair)
+        _draw_list(open_project, queue, pair)
     else:
-        _draw_next(opened, queue, pair)
+        _draw_next(open_project, queue, pair)
 
 
 def _choose(counts: ReviewCounts) -> tuple[ReviewState, DisagreeingPair | None, bool]:
@@ -156,13 +156,13 @@ def _bounded(number: int) -> str:
     return f"{number:,}"
 
 
-def _draw_next(opened: OpenProject, queue: ReviewState, pair: DisagreeingPair | None) -> None:
-    place = _place(opened, queue, pair)
+def _draw_next(open_project: OpenProject, queue: ReviewState, pair: DisagreeingPair | None) -> None:
+    place = _place(open_project, queue, pair)
     choices = None if pair is None else pair.choices
-    found = texts_to_review(opened.access, queue, limit=2, after=place.after, pair=choices)
+    found = texts_to_review(open_project.access, queue, limit=2, after=place.after, pair=choices)
     if place.shown is not None and place.shown not in [one.text_id for one in found[:1]]:
         # Another text in its place would get the label that is on its way to this one.
-        found = [*texts_with_votes(opened.access, [place.shown]), *found]
+        found = [*texts_with_votes(open_project.access, [place.shown]), *found]
         st.info(
             say(
                 "This text has left the queue: somebody has decided it, or its labels have changed."
@@ -174,7 +174,7 @@ def _draw_next(opened: OpenProject, queue: ReviewState, pair: DisagreeingPair | 
         is_last = len(found) < 2 and not place.passed
     if not found and place.passed:
         place.passed.clear()
-        found = texts_to_review(opened.access, queue, limit=2, pair=choices)
+        found = texts_to_review(open_project.access, queue, limit=2, pair=choices)
         is_last = len(found) < 2
     if not found:
         st.success(
@@ -184,7 +184,7 @@ def _draw_next(opened: OpenProject, queue: ReviewState, pair: DisagreeingPair | 
         return
     text = found[0]
     place.shown = text.text_id
-    _draw_deciding(opened, text, lambda: _draw_moving(place, text.text_id, is_last))
+    _draw_deciding(open_project, text, lambda: _draw_moving(place, text.text_id, is_last))
 
 
 def _draw_moving(place: _Place, text_id: int, is_last: bool) -> None:
@@ -208,22 +208,22 @@ def _draw_moving(place: _Place, text_id: int, is_last: bool) -> None:
         )
 
 
-def _place(opened: OpenProject, queue: ReviewState, pair: DisagreeingPair | None) -> _Place:
-    which = (opened.project.id, queue, None if pair is None else pair.choices)
+def _place(open_project: OpenProject, queue: ReviewState, pair: DisagreeingPair | None) -> _Place:
+    which = (open_project.project.id, queue, None if pair is None else pair.choices)
     held: _Place | None = st.session_state.get(_PLACE)
     if held is None or held.which != which:
         held = st.session_state[_PLACE] = _Place(which=which)
     return held
 
 
-def _draw_list(opened: OpenProject, queue: ReviewState, pair: DisagreeingPair | None) -> None:
-    place = _place(opened, queue, pair)
+def _draw_list(open_project: OpenProject, queue: ReviewState, pair: DisagreeingPair | None) -> None:
+    place = _place(open_project, queue, pair)
     place.shown = None
     after = place.after
     choices = None if pair is None else pair.choices
-    found = texts_to_review(opened.access, queue, limit=_ROWS + 1, after=after, pair=choices)
+    found = texts_to_review(open_project.access, queue, limit=_ROWS + 1, after=after, pair=choices)
     more, found = len(found) > _ROWS, found[:_ROWS]
-    chosen = _table(found, f"review_list_{opened.project.id}_{queue}_{after}")
+    chosen = _table(found, f"review_list_{open_project.project.id}_{queue}_{after}")
     with st.container(horizontal=True):
         st.button(
             say("Page before"),
@@ -239,18 +239,18 @@ def _draw_list(opened: OpenProject, queue: ReviewState, pair: DisagreeingPair | 
             args=(found[-1].text_id if found else 0,),
         )
     if chosen is not None:
-        _draw_deciding(opened, chosen)
+        _draw_deciding(open_project, chosen)
 
 
-def _draw_decisions(opened: OpenProject) -> None:
-    found = latest_decisions(opened.access, limit=_ROWS)
+def _draw_decisions(open_project: OpenProject) -> None:
+    found = latest_decisions(open_project.access, limit=_ROWS)
     if not found:
         st.info(say("Nothing has been decided yet."))
         return
     st.caption(say("The latest {rows}, newest first. Choose a row to decide again.", rows=_ROWS))
-    chosen = _table(found, f"review_decided_{opened.project.id}")
+    chosen = _table(found, f"review_decided_{open_project.project.id}")
     if chosen is not None:
-        _draw_deciding(opened, chosen)
+        _draw_deciding(open_project, chosen)
 
 
 def _table(found: Sequence[ReviewedText], key: str) -> ReviewedText | None:
@@ -262,14 +262,14 @@ def _table(found: Sequence[ReviewedText], key: str) -> ReviewedText | None:
 
 
 def _draw_deciding(
-    opened: OpenProject, text: ReviewedText, draw_below: Callable[[], None] | None = None
+    open_project: OpenProject, text: ReviewedText, draw_below: Callable[[], None] | None = None
 ) -> None:
     request_id = st.session_state.setdefault(_request_key(text), uuid.uuid4().hex)
 
     def decide(labels: tuple[str, ...] | None, note: str) -> None:
-        _save(opened.access, text, labels, request_id, note)
+        _save(open_project.access, text, labels, request_id, note)
 
-    draw_text(opened, text, decide, draw_below)
+    draw_text(open_project, text, decide, draw_below)
 
 
 def _request_key(text: ReviewedText) -> str:
@@ -330,7 +330,7 @@ def _undo(access: ProjectAccess, last: _Decision) -> None:
     st.session_state.pop(_LAST, None)
 
 
-def _say_what_was_done(opened: OpenProject) -> None:
+def _say_what_was_done(open_project: OpenProject) -> None:
     failed: InputError | None = st.session_state.pop(_FAILED, None)
     if failed is not None:
         explain(
@@ -338,7 +338,7 @@ def _say_what_was_done(opened: OpenProject) -> None:
             failed,
         )
     last: _Decision | None = st.session_state.get(_LAST)
-    if last is None or last.project_id != opened.project.id:
+    if last is None or last.project_id != open_project.project.id:
         return
     line = st.container(horizontal=True, vertical_alignment="center")
     words = escaped(last.words)
@@ -358,6 +358,6 @@ def _say_what_was_done(opened: OpenProject) -> None:
         key=f"review_undo_{last.decision_id}",
         icon=":material/undo:",
         on_click=_undo,
-        args=(opened.access, last),
+        args=(open_project.access, last),
         shortcut="Backspace",
     )

@@ -23,25 +23,25 @@ _SECTIONS = {
 
 def show(visit: Visit) -> None:
     """Draw the page."""
-    project = visit.needs_project()
-    if project is None:
+    open_project = visit.needs_project()
+    if open_project is None:
         return
-    project.draw_name()
+    open_project.draw_name()
     section = choose_section(SECTION, _SECTIONS)
-    if not project.allows("admin"):
+    if not open_project.allows("admin"):
         st.info(
             say("Only admins change settings. Ask an admin of the project."),
             icon=":material/lock:",
         )
     if section == "labels":
-        draw_labels(project)
+        draw_labels(open_project)
     elif section == "guideline":
-        draw_guideline(project)
+        draw_guideline(open_project)
     elif section == "work":
-        draw_work(project)
+        draw_work(open_project)
     elif section == "people":
-        draw_people(visit, project)
+        draw_people(visit, open_project)
     elif section == "audit":
-        draw_audit(project)
+        draw_audit(open_project)
     else:
         draw_backup(visit)

@@ -22,15 +22,15 @@ _PARTS = {
 
 def show(visit: Visit) -> None:
     """Draw the page."""
-    opened = visit.needs_project()
-    if opened is None:
+    open_project = visit.needs_project()
+    if open_project is None:
         return
     part = choose_section("status_part", _PARTS)
     draw = {"work": draw_work, "agreement": draw_agreement, "model": draw_model}[part]
     try:
-        draw(opened)
+        draw(open_project)
         if part == "work":
-            _draw_learning(opened)
+            _draw_learning(open_project)
     except AccessError:
         st.info(
             say("Numbers about what others said are for reviewers and admins."),
@@ -38,9 +38,9 @@ def show(visit: Visit) -> None:
         )
 
 
-def _draw_learning(opened: OpenProject) -> None:
+def _draw_learning(open_project: OpenProject) -> None:
     """How good the model is that learns; the curve is on a page of its own."""
     with st.container(border=True):
         st.text(say("Model"))
-        draw_last_score(opened)
+        draw_last_score(open_project)
         link_to("models", say("Curve and forecast"), query={"section": "curve"})
