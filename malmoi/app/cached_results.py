@@ -17,8 +17,8 @@ import streamlit as st
 from malmoi.app.language import say
 from malmoi.app.local_time import local_time
 from malmoi.app.visit import OpenProject
-from malmoi.labels.people import Role
 from malmoi.labels.project_numbers import LastChange, last_change
+from malmoi.labels.roles import Role
 
 # Agreement on 50,000 labels holds about 15 MB of text ids (measured).
 _MOST_KEPT = 24

@@ -217,7 +217,7 @@ def _projects(settings: LabelsSettings) -> "list[tuple[ProjectAccess, Project]]"
     from malmoi.labels.connection import existing_database
     from malmoi.labels.database import DATABASE_VARIABLE
     from malmoi.labels.projects import ProjectStore
-    from malmoi.labels.records import READER
+    from malmoi.labels.training_texts import READER
 
     url = existing_database(settings.database)
     store = ProjectStore(url, "--database" if settings.database else DATABASE_VARIABLE)

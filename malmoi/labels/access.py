@@ -13,8 +13,9 @@ from sqlalchemy.exc import SQLAlchemyError
 from malmoi.errors import InputError
 from malmoi.labels.connection import reason
 from malmoi.labels.database import without_password
-from malmoi.labels.people import AccessError, Person, Role, allows
+from malmoi.labels.people import AccessError, Person
 from malmoi.labels.project import TaskKind
+from malmoi.labels.roles import Role, allows
 from malmoi.labels.tables import AuditRow, MemberRow, ProjectRow
 
 # First half of PostgreSQL's name for the lock of a project: "malm" in bytes.

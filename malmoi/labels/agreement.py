@@ -86,7 +86,7 @@ def agreement(access: ProjectAccess) -> AgreementReport:
         PlaceRow.choice.is_not(None),
     )
     with access.reading("reviewer") as connection:
-        book = LabelBook(connection, access.project_id, access.row(connection)["kind"])
+        book = LabelBook(access, connection)
         votes: dict[int, dict[str, str]] = defaultdict(dict)
         for text_id, annotator, choice in connection.execute(query):
             votes[text_id][annotator] = str(choice)

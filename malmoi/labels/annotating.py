@@ -5,7 +5,7 @@ that no undo withdraws; a label and a skip are of one kind.
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Literal
@@ -179,9 +179,8 @@ def _writer(access: ProjectAccess, connection: Connection) -> "_Writer":
     return _Writer(
         access=access,
         connection=connection,
-        book=LabelBook(connection, access.project_id, project["kind"]),
-        annotators_per_text=project["annotators_per_text"],
-        lease=timedelta(seconds=project["lease_seconds"]),
+        book=LabelBook(access, connection),
+        project=project,
         guideline_version=newest_guideline(connection, access.project_id)[0],
         now=database_time(connection),
     )
@@ -194,8 +193,7 @@ class _Writer:
     access: ProjectAccess
     connection: Connection
     book: LabelBook
-    annotators_per_text: int
-    lease: timedelta
+    project: Mapping[str, Any]
     guideline_version: int
     now: datetime
 
@@ -237,7 +235,7 @@ class _Writer:
         (identifier,) = made.inserted_primary_key or (0,)
         if act.kind in _DECISIONS or (withdrawn and withdrawn["kind"] in _DECISIONS):
             self._hold(act.text_id, on_screen)
-            recount(self.connection, act.text_id, self.annotators_per_text)
+            recount(self.connection, self.project, [act.text_id])
         return identifier
 
     def _refuse_another(self, known: dict[str, Any], act: Act) -> None:
@@ -313,7 +311,8 @@ class _Writer:
         if latest is None:
             values = {"state": "returned", "expires_at": None}
             if on_screen:
-                values = {"state": "leased", "expires_at": self.now + self.lease}
+                lease = timedelta(seconds=self.project["lease_seconds"])
+                values = {"state": "leased", "expires_at": self.now + lease}
             values |= {"annotation_id": None, "choice": None}
         else:
             state = "labelled" if latest["kind"] == "label" else "skipped"
@@ -362,7 +361,7 @@ def own_work(access: ProjectAccess, *, limit: int = 50) -> list[OwnWork]:
         AccessError: the person is no member.
     """
     with access.reading() as connection:
-        book = LabelBook(connection, access.project_id, access.row(connection)["kind"])
+        book = LabelBook(access, connection)
         request = select(AnnotationRow.request_id).where(AnnotationRow.id == PlaceRow.annotation_id)
         query = (
             select(

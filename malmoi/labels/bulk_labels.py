@@ -4,11 +4,11 @@ What comes out in the tables is what `annotating.save_acts_of_others` writes one
 other, in a fraction of the time, which an import of 200,000 labelled rows needs.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, distinct, func, insert, select, update
+from sqlalchemy import Connection, bindparam, insert, select, update
 
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess, database_time
@@ -16,15 +16,11 @@ from malmoi.labels.annotating import Act
 from malmoi.labels.label_book import LabelBook
 from malmoi.labels.people import person_name
 from malmoi.labels.projects import newest_guideline
-from malmoi.labels.tables import (
-    AnnotationRow,
-    PlaceRow,
-    ProjectRow,
-    TextRow,
-    TextScoreRow,
-)
+from malmoi.labels.tables import AnnotationRow, PlaceRow, TextRow
+from malmoi.labels.text_state import recount
 
-Place = tuple[int, str]
+# What annotators had to do with texts before: rows of `PlaceRow`, by text and annotator.
+Places = Mapping[tuple[int, str], Mapping[str, Any]]
 
 
 def save_labels_of_others(access: ProjectAccess, acts: Sequence[tuple[str, Act]]) -> int:
@@ -52,14 +48,21 @@ def save_labels_of_others(access: ProjectAccess, acts: Sequence[tuple[str, Act]]
         new = _new(connection, access.project_id, named)
         if not new:
             return 0
-        _require_texts(connection, access.project_id, {act.text_id for _, act in new})
-        places = _places(connection, {act.text_id for _, act in new})
-        drawn = {place: how for place, (_, how) in places.items()}
-        rows = _rows(access, connection, new, drawn)
+        ids = {act.text_id for _, act in new}
+        mine = (TextRow.project_id == access.project_id, TextRow.id.in_(ids))
+        if unknown := ids - set(connection.scalars(select(TextRow.id).where(*mine))):
+            raise InputError(
+                "expected ids of texts of project {project_id}, found {strange}",
+                project_id=access.project_id,
+                strange=min(unknown),
+            )
+        query = select(PlaceRow.__table__).where(PlaceRow.text_id.in_(ids))
+        held = connection.execute(query).mappings().all()
+        places = {(place["text_id"], place["annotator"]): dict(place) for place in held}
+        rows = _rows(access, connection, new, places)
         connection.execute(insert(AnnotationRow), rows)
-        held = {place: one for place, (one, _) in places.items()}
-        _hold(connection, access.project_id, rows, held)
-        _recount(connection, access, {act.text_id for _, act in new})
+        _hold(connection, access.project_id, rows, places)
+        recount(connection, access.row(connection), ids)
     return len(new)
 
 
@@ -92,32 +95,14 @@ def _new(
     return new
 
 
-def _require_texts(connection: Connection, project_id: int, ids: set[int]) -> None:
-    query = select(TextRow.id).where(TextRow.project_id == project_id, TextRow.id.in_(ids))
-    if strange := ids - set(connection.scalars(query)):
-        raise InputError(
-            "expected ids of texts of project {project_id}, found {strange}",
-            project_id=project_id,
-            strange=min(strange),
-        )
-
-
-def _places(connection: Connection, ids: set[int]) -> dict[Place, tuple[int, str | None]]:
-    """Id of the place, and how the text had come to its annotator."""
-    query = select(PlaceRow.text_id, PlaceRow.annotator, PlaceRow.id, PlaceRow.drawn).where(
-        PlaceRow.text_id.in_(ids)
-    )
-    return {(text, who): (one, drawn) for text, who, one, drawn in connection.execute(query)}
-
-
 def _rows(
     access: ProjectAccess,
     connection: Connection,
     acts: Sequence[tuple[str, Act]],
-    drawn: dict[Place, str | None],
+    places: Places,
 ) -> list[dict[str, Any]]:
     """The rows of the log, in order."""
-    book = LabelBook(connection, access.project_id, access.row(connection)["kind"])
+    book = LabelBook(access, connection)
     version = newest_guideline(connection, access.project_id)[0]
     now: datetime = database_time(connection)
     return [
@@ -128,7 +113,7 @@ def _rows(
             "kind": act.kind,
             "choice": book.choice(act.labels) if act.kind == "label" else None,
             "guideline_version": version,
-            "drawn": drawn.get((act.text_id, name)),
+            "drawn": places.get((act.text_id, name), {}).get("drawn"),
             "seconds": act.seconds,
             "request_id": act.request_id,
             "created_at": now,
@@ -141,7 +126,7 @@ def _hold(
     connection: Connection,
     project_id: int,
     rows: Sequence[dict[str, Any]],
-    places: dict[Place, int],
+    places: Places,
 ) -> None:
     """Let each place be what the last of these acts says: the log has nothing later."""
     query = select(AnnotationRow.request_id, AnnotationRow.id).where(
@@ -158,7 +143,7 @@ def _hold(
             "choice": row["choice"],
         }
         if (text_id, annotator) in places:
-            moved.append(values | {"place": places[text_id, annotator]})
+            moved.append(values | {"place": places[text_id, annotator]["id"]})
         else:
             of_whom = {"project_id": project_id, "text_id": text_id, "annotator": annotator}
             added.append(values | of_whom)
@@ -166,36 +151,3 @@ def _hold(
         connection.execute(insert(PlaceRow), added)
     if moved:
         connection.execute(update(PlaceRow).where(PlaceRow.id == bindparam("place")), moved)
-
-
-def _recount(connection: Connection, access: ProjectAccess, ids: set[int]) -> None:
-    """`text_state.recount` for many texts."""
-    needed = access.row(connection)["annotators_per_text"]
-    counts = (
-        select(PlaceRow.text_id, func.count(), func.count(distinct(PlaceRow.choice)))
-        .where(PlaceRow.text_id.in_(ids), PlaceRow.state == "labelled")
-        .group_by(PlaceRow.text_id)
-    )
-    votes = {text: (count, choices) for text, count, choices in connection.execute(counts)}
-    connection.execute(
-        update(TextRow).where(TextRow.id == bindparam("one")),
-        [
-            {
-                "one": text,
-                "votes": votes.get(text, (0, 0))[0],
-                "is_open": votes.get(text, (0, 0))[0] < needed,
-                "disagrees": votes.get(text, (0, 0))[1] > 1,
-            }
-            for text in ids
-        ],
-    )
-    closed = [text for text, (count, _) in votes.items() if count >= needed]
-    version = connection.scalar(
-        select(ProjectRow.scores_version).where(ProjectRow.id == access.project_id)
-    )
-    if closed and version is not None:
-        connection.execute(
-            update(TextScoreRow)
-            .where(TextScoreRow.version == version, TextScoreRow.text_id.in_(closed))
-            .values(priority=None)
-        )

@@ -4,7 +4,7 @@
     MALMOI_DATABASE#memos    (the URL in this variable, whose password is then in no command line)
     each with #memos (the name of a project) behind it
 
-Nothing is imported here that takes long; `malmoi.labels.records` reads it.
+Nothing is imported here that takes long; `malmoi.labels.training_texts` reads it.
 """
 
 import os

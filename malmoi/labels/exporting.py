@@ -11,7 +11,7 @@ from malmoi.errors import InputError
 from malmoi.files import file_at_once
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.doccano import as_example
-from malmoi.labels.final_label_rule import as_cell, final_label, iter_reviewed, texts_of
+from malmoi.labels.final_label_rule import as_cell, final_label, has_label, iter_reviewed
 from malmoi.labels.label_studio import as_task, tags_of
 from malmoi.labels.project import TaskKind
 from malmoi.labels.projects import read_labels
@@ -51,7 +51,7 @@ def export_table(
     path: Path,
     *,
     labelled_only: bool = True,
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[[int, int], None] | None = None,
     cuts: CutCells | None = None,
 ) -> int:
     """Write a project as CSV, XLSX, JSON lines or Parquet; the file appears when it is whole.
@@ -66,7 +66,7 @@ def export_table(
         access: of a reviewer.
         path: its ending decides the format.
         labelled_only: leave out texts that nobody has labelled or decided.
-        progress: called with the texts written so far.
+        progress: called with the texts written so far, and all that will be.
         cuts: counts the cells that a workbook cannot hold whole.
 
     Returns:
@@ -77,9 +77,8 @@ def export_table(
     """
     with access.reading("reviewer") as connection:
         kind = access.row(connection)["kind"]
-        chosen = texts_of(access, labelled_only=labelled_only).subquery()
-        total = connection.scalar(select(func.count()).select_from(chosen))
-        check_writable(path, total or 0, what="a file to write")
+        total = _count(access, connection, labelled_only=labelled_only)
+        check_writable(path, total, what="a file to write")
         own = _own_columns(access, connection)
         names, kinds = [*COLUMNS, *own.values()], [*COLUMNS.values(), *["str"] * len(own)]
         written = 0
@@ -92,7 +91,7 @@ def export_table(
                     write(row)
                 written += len(texts)
                 if progress is not None:
-                    progress(written)
+                    progress(written, total)
     return written
 
 
@@ -101,7 +100,7 @@ def export_for(
     path: Path,
     tool: OtherTool,
     *,
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> int:
     """Write all texts of a project for another tool, labelled or not.
 
@@ -110,7 +109,7 @@ def export_for(
         path: a JSON file for Label Studio, JSON lines for doccano.
         tool: which one. doccano gets the decided label; Label Studio every vote, and a reviewer's
             decision as ground truth.
-        progress: called with the texts written so far.
+        progress: called with the texts written so far, and all that will be.
 
     Returns:
         How many texts were written.
@@ -124,6 +123,7 @@ def export_for(
         file_at_once(path) as scratch,
         scratch.open("w", encoding="utf-8") as file,
     ):
+        total = _count(access, connection, labelled_only=False)
         for line in _lines(access, connection, tool):
             if tool == "label-studio":
                 file.write("[\n" if not written else ",\n")
@@ -132,10 +132,15 @@ def export_for(
                 file.write("\n")
             written += 1
             if progress is not None and not written % _TEXTS:
-                progress(written)
+                progress(written, total)
         if tool == "label-studio":
             file.write("\n]\n" if written else "[]\n")
     return written
+
+
+def _count(access: ProjectAccess, connection: Connection, *, labelled_only: bool) -> int:
+    query = select(func.count()).where(TextRow.project_id == access.project_id)
+    return connection.scalar(query.where(has_label()) if labelled_only else query) or 0
 
 
 def _lines(access: ProjectAccess, connection: Connection, tool: OtherTool) -> Iterator[str]:
@@ -192,7 +197,7 @@ def _rows(
         cast = {vote.annotator: vote.labels for vote in text.votes if not vote.skipped}
         values = {
             "text": text.text,
-            "label": None if final is None else final.written(kind),
+            "label": None if final is None else as_cell(final.labels, kind),
             "decided_by": None if final is None else final.decided_by,
             "adjudicated_label": None
             if text.adjudicated is None

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from sqlalchemy import Connection, Select, select
+from sqlalchemy import ColumnElement, Connection, or_, select
 
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.project import TaskKind
@@ -28,10 +28,6 @@ class FinalLabel:
 
     labels: tuple[str, ...]
     decided_by: DecidedBy
-
-    def written(self, kind: TaskKind) -> str:
-        """As `as_cell`."""
-        return as_cell(self.labels, kind)
 
 
 def as_cell(labels: tuple[str, ...], kind: TaskKind) -> str:
@@ -61,16 +57,9 @@ def decided(
     return None
 
 
-def texts_of(access: ProjectAccess, *, labelled_only: bool) -> Select[int]:
-    """The ids of all texts of the project, or of those with a vote or a decision."""
-    mine = select(TextRow.id).where(TextRow.project_id == access.project_id)
-    return _of_them(mine, labelled_only)
-
-
-def _of_them(query: Select[int], labelled_only: bool) -> Select[int]:
-    if not labelled_only:
-        return query
-    return query.where((TextRow.votes > 0) | TextRow.adjudication_id.is_not(None))
+def has_label() -> ColumnElement[bool]:
+    """The condition that a text has a vote or a decision."""
+    return or_(TextRow.votes > 0, TextRow.adjudication_id.is_not(None))
 
 
 def iter_reviewed(
@@ -87,8 +76,10 @@ def iter_reviewed(
     # Not by an index of projects: that would find and sort all texts of one for every thousand of
     # them. A sum has no index, so the table is walked once, in the order of its key.
     mine = select(TextRow.id).where(TextRow.project_id + 0 == access.project_id)
+    if labelled_only:
+        mine = mine.where(has_label())
     while True:
-        query = _of_them(mine, labelled_only).where(TextRow.id > last)
+        query = mine.where(TextRow.id > last)
         ids = connection.scalars(query.order_by(TextRow.id).limit(_TEXTS)).all()
         if not ids:
             return

@@ -149,7 +149,7 @@ def _import_acts(
 ) -> None:
     """Save what rows say; what does not fit must not keep the rest out."""
     with access.reading("admin") as connection:
-        book = LabelBook(connection, access.project_id, access.row(connection)["kind"])
+        book = LabelBook(access, connection)
     # With the same request, an act that comes again is one.
     begin = f"{reader.name}:{report.import_id}"
     votes: list[_PlacedAct] = []

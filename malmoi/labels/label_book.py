@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from sqlalchemy import Connection
 
 from malmoi.errors import InputError
+from malmoi.labels.access import ProjectAccess
 from malmoi.labels.label_names import normal_label
 from malmoi.labels.project import TaskKind
 from malmoi.labels.projects import read_labels
@@ -14,15 +15,17 @@ from malmoi.labels.projects import read_labels
 class LabelBook:
     """The labels of a project by name and by id.
 
-    Args:
-        connection: to read them by.
-        project_id: whose they are.
+    Attributes:
         kind: whether a text has one of them or any number.
+
+    Args:
+        access: to the project.
+        connection: to read them by.
     """
 
-    def __init__(self, connection: Connection, project_id: int, kind: TaskKind) -> None:
-        labels = read_labels(connection, project_id)
-        self.kind = kind
+    def __init__(self, access: ProjectAccess, connection: Connection) -> None:
+        labels = read_labels(connection, access.project_id)
+        self.kind: TaskKind = access.kind(connection)
         self._offered = {label.name: label.id for label in labels if not label.retired}
         self._names: Mapping[int | None, str] = {label.id: label.name for label in labels}
 

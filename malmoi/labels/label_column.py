@@ -8,7 +8,7 @@ from typing import Any
 from malmoi.errors import InputError
 from malmoi.labels.label_names import normal_label
 from malmoi.labels.label_reader import ImportedAct
-from malmoi.labels.listed_labels import agreed, chosen, is_annotations, listed
+from malmoi.labels.listed_labels import agreed, is_annotations, listed, names_in_list
 from malmoi.labels.project import TaskKind
 from malmoi.text.reading.columns import label_text
 from malmoi.text.reading.json_rows import refuse_unaccepted
@@ -88,12 +88,10 @@ def labels_of_cell(cell: Any, kind: TaskKind, names: Collection[str]) -> list[st
     text = label_text(cell, "the column of labels")
     if text is None:
         return None
-    if is_annotations(found := listed(text)):
-        labels = agreed(found or [])
+    found = listed(text)
+    if found is not None:
+        labels = agreed(found) if is_annotations(found) else names_in_list(found)
         return None if labels is None or (not labels and kind == "single") else labels
-    spelled = _list_in(text)
-    if spelled is not None:
-        return spelled if spelled or kind == "multi" else None
     if kind == "single" or normal_label(text) in names:
         return [text]
     for separator in SEPARATORS:
@@ -105,15 +103,3 @@ def labels_of_cell(cell: Any, kind: TaskKind, names: Collection[str]) -> list[st
 
 def _short(*words: str) -> str:
     return hashlib.sha256("\0".join(words).encode()).hexdigest()[:16]
-
-
-def _list_in(text: str) -> list[str] | None:
-    found = listed(text)
-    if found is None:
-        return None
-    if isinstance(found, dict) or any(isinstance(one, dict) for one in found):
-        found = chosen(found)
-    if found is None or any(isinstance(one, list | tuple | dict | set) for one in found):
-        raise InputError("expected names of labels in a list, found {text!r}", text=text[:100])
-    # The order of a set is no order.
-    return [str(one) for one in (sorted(found, key=str) if isinstance(found, set) else found)]

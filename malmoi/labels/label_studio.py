@@ -213,22 +213,14 @@ def tags_of(connection: Connection, project_id: int, labels: Sequence[str]) -> T
 
 def _tasks(connection: Connection, project_id: int) -> Iterator[tuple[dict[str, Any], str]]:
     """Rows that a task of Label Studio with annotations may be, and their texts."""
-    last = 0
-    while True:
-        query = (
-            select(TextSourceRow.id, TextSourceRow.cells, TextSourceRow.text, TextRow.text)
-            .join(TextRow, TextRow.id == TextSourceRow.text_id)
-            .where(TextRow.project_id == project_id, TextSourceRow.id > last)
-            .where(TextSourceRow.cells.contains('"from_name"'))
-            .order_by(TextSourceRow.id)
-            .limit(_ROWS)
-        )
-        rows = connection.execute(query).all()
-        for _, cells, own, text in rows:
-            yield json.loads(cells), text if own is None else own
-        if len(rows) < _ROWS:
-            return
-        last = rows[-1][0]
+    query = (
+        select(TextSourceRow.cells, TextSourceRow.text, TextRow.text)
+        .join(TextRow, TextRow.id == TextSourceRow.text_id)
+        .where(TextRow.project_id == project_id, TextSourceRow.cells.contains('"from_name"'))
+        .order_by(TextSourceRow.id)
+    )
+    for cells, own, text in connection.execute(query, execution_options={"yield_per": _ROWS}):
+        yield json.loads(cells), text if own is None else own
 
 
 def as_task(text: ReviewedText, cells: Mapping[str, Any], tags: Tags) -> dict[str, Any]:

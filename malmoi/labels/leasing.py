@@ -9,7 +9,7 @@ import random
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from sqlalchemy import (
     ColumnElement,
@@ -28,7 +28,6 @@ from sqlalchemy.orm import InstrumentedAttribute, aliased
 
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess, database_time
-from malmoi.labels.project import ORDERS, TextOrder
 from malmoi.labels.tables import (
     AnnotationRow,
     PlaceRow,
@@ -79,18 +78,13 @@ class LeasedText:
 
 
 def lease_texts(
-    access: ProjectAccess,
-    count: int = 1,
-    *,
-    order: TextOrder | None = None,
-    leave_some: bool = False,
+    access: ProjectAccess, count: int = 1, *, leave_some: bool = False
 ) -> list[LeasedText]:
     """The next texts for this annotator: those that they hold already, then new ones.
 
     Args:
         access: of an annotator.
         count: how many to hold, up to `MOST_LEASES`.
-        order: None: that of the project.
         leave_some: to hold, of the last texts, about half of what is left but at least 30, so that
             somebody who comes finds work, too.
 
@@ -98,18 +92,14 @@ def lease_texts(
         At most `count`, fewer where nothing is left for this annotator; leases are renewed.
 
     Raises:
-        InputError: the person is no member, or a value is out of bounds.
+        InputError: the person is no member, or the count is out of bounds.
     """
     if not 1 <= count <= MOST_LEASES:
         raise InputError(
             "expected 1 to {most} texts at a time, found {count}", most=MOST_LEASES, count=count
         )
-    if order is not None and order not in ORDERS:
-        raise InputError(
-            "expected an order of {orders}, found {order!r}", orders=", ".join(ORDERS), order=order
-        )
     with access.writing("annotator") as connection:
-        chooser = _Chooser(access, connection, order)
+        chooser = _Chooser(access, connection)
         held = chooser.held(count)
         most = chooser.share(count) if leave_some and len(held) < count else count
         fresh = chooser.choose(most - len(held)) if len(held) < most else {}
@@ -146,7 +136,7 @@ def count_left(access: ProjectAccess, most: int) -> int:
         AccessError: the person is no member.
     """
     with access.reading() as connection:
-        chooser = _Chooser(access, connection, None)
+        chooser = _Chooser(access, connection)
         return chooser.counted(chooser.candidates(held=True), most)
 
 
@@ -188,8 +178,11 @@ def texts_alike(access: ProjectAccess, text_id: int) -> list[int]:
     Raises:
         AccessError: the person is no member.
     """
+    kind = select(TextRow.alike).where(TextRow.id == text_id).scalar_subquery()
     with access.reading() as connection:
-        return _Chooser(access, connection, None).alike_of(text_id)
+        texts = _Chooser(access, connection).candidates(held=True)
+        others = texts.where(TextRow.alike == kind, TextRow.id != text_id)
+        return list(connection.scalars(others.order_by(TextRow.id).limit(MOST_LEASES)))
 
 
 def suggestion_of(access: ProjectAccess, text_id: int) -> tuple[str, str] | None:
@@ -199,19 +192,16 @@ def suggestion_of(access: ProjectAccess, text_id: int) -> tuple[str, str] | None
         AccessError: the person is no member.
     """
     with access.reading() as connection:
-        found = _suggestions(_Chooser(access, connection, None), [text_id]).get(text_id)
+        found = _suggestions(_Chooser(access, connection), [text_id]).get(text_id)
     return None if found is None else (found["suggested_label"], found["model"])
 
 
 class _Chooser:
     """Chooses for one annotator within one transaction."""
 
-    def __init__(
-        self, access: ProjectAccess, connection: Connection, order: TextOrder | None
-    ) -> None:
+    def __init__(self, access: ProjectAccess, connection: Connection) -> None:
         self.access, self.connection = access, connection
         self.project = access.row(connection)
-        self.order = order or self.project["text_order"]
         self.now = database_time(connection)
         self.me = access.person.name
 
@@ -231,7 +221,7 @@ class _Chooser:
             .limit(count)
         )
         rows = self.connection.execute(query)
-        return {text_id: _drawn(how) for text_id, how in rows}
+        return {text_id: cast(Drawn, how or "plain") for text_id, how in rows}
 
     def share(self, count: int) -> int:
         """How many of `count` texts to hold: half of what is left, once that is little."""
@@ -255,12 +245,12 @@ class _Chooser:
         """
         chosen: dict[int, Drawn] = {}
         first = self.candidates().where(first_of_its_kind())
-        if self.order == "scores":
+        if self.project["text_order"] == "scores":
             share = self.project["random_share"]
             wanted = sum(random.random() < share for _ in range(count))
             self._fill(chosen, wanted, self._at_random(first), "random")
             self._fill(chosen, count, self._by_scores(first), "scores")
-        elif self.order == "random":
+        elif self.project["text_order"] == "random":
             self._fill(chosen, count, self._at_random(first), "random")
         self._fill(chosen, count, self._plain(first), "plain")
         self._fill(chosen, count, [self.candidates().order_by(TextRow.id)], "plain")
@@ -300,12 +290,6 @@ class _Chooser:
         if fresh:
             self.connection.execute(insert(PlaceRow), fresh)
         return expires_at
-
-    def alike_of(self, text_id: int) -> list[int]:
-        """The other texts of its kind that this annotator holds or could be handed."""
-        kind = select(TextRow.alike).where(TextRow.id == text_id).scalar_subquery()
-        query = self.candidates(held=True).where(TextRow.alike == kind, TextRow.id != text_id)
-        return list(self.connection.scalars(query.order_by(TextRow.id).limit(MOST_LEASES)))
 
     # What follows are queries that are tried in turn: from where this annotator has come to, and
     # from the beginning. A text that needs others, too, stays open when this one has decided it,
@@ -388,10 +372,6 @@ class _Chooser:
 
     def _is_held(self, place: type[PlaceRow]) -> ColumnElement[bool]:
         return and_(place.state == "leased", place.expires_at > self.now)
-
-
-def _drawn(how: str | None) -> Drawn:
-    return "scores" if how == "scores" else "random" if how == "random" else "plain"
 
 
 def _with_texts(

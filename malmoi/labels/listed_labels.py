@@ -37,6 +37,35 @@ def listed(cell: str) -> Any | None:
     return found if isinstance(found, list | tuple | set | dict) else None
 
 
+def names_in_list(cell: Any, where: str = "") -> list[str]:
+    """The names in what `listed` gives of a cell.
+
+    Raises:
+        InputError: something in it is no name.
+    """
+    found = cell
+    if isinstance(cell, dict) or any(isinstance(one, dict) for one in cell):
+        found = chosen(cell)
+        if found is None:
+            raise InputError(
+                'expected label names or "{choices}" in the cell, found {cell!r}; name another '
+                "column with --label-column",
+                place=where,
+                choices=CHOICES,
+                cell=str(cell)[:60],
+            )
+    wrong = [one for one in found if isinstance(one, list | tuple | dict | set) or one is None]
+    if wrong:
+        raise InputError(
+            "expected label names in a list, found {found!r}; --label-column must name labels of "
+            "whole texts",
+            place=where,
+            found=str(wrong[0])[:60],
+        )
+    # The order of a set is no order.
+    return [str(one) for one in (sorted(found, key=str) if isinstance(found, set) else found)]
+
+
 def is_annotations(found: Any) -> bool:
     """Whether a list is what Label Studio keeps of one text, an object for each who annotated."""
     return (

@@ -62,7 +62,7 @@ def model_comparison(access: ProjectAccess, said: Said) -> ModelComparison:
         AccessError: the person is no reviewer.
     """
     with access.reading("reviewer") as connection:
-        book = LabelBook(connection, access.project_id, access.row(connection)["kind"])
+        book = LabelBook(access, connection)
         model, query = _labels(access, connection, said)
         given = func.coalesce(AdjudicationRow.choice, PlaceRow.choice)
         sample = _in_sample(access, connection)
@@ -93,7 +93,7 @@ def texts_behind(
         AccessError: the person is no reviewer.
     """
     with access.reading("reviewer") as connection:
-        book = LabelBook(connection, access.project_id, access.row(connection)["kind"])
+        book = LabelBook(access, connection)
         model, query = _labels(access, connection, said)
         given = func.coalesce(AdjudicationRow.choice, PlaceRow.choice)
         # Labels are counted by their names; a choice is found by what the log has of it.

@@ -1,14 +1,17 @@
-"""Texts of a project that are nearly the same, so that one of them can be shown for all."""
+"""Texts of a project that are nearly the same: one of them is shown and labelled for all."""
 
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from sqlalchemy import select, update
+from sqlalchemy import bindparam, select, update
 
 from malmoi.labels.access import ProjectAccess
-from malmoi.labels.tables import TextRow
+from malmoi.labels.annotating import Act
+from malmoi.labels.leasing import MOST_LEASES, texts_alike
+from malmoi.labels.tables import AnnotationRow, TextRow
 from malmoi.text.cleaning.cleaner import clean_batch
 from malmoi.text.duplicates.near import (
     NearDuplicates,
@@ -99,27 +102,71 @@ def _write(access: ProjectAccess, firsts: dict[int, int]) -> None:
     query = select(TextRow.id, TextRow.alike).where(mine, TextRow.alike.is_not(None))
     with access.reading("admin") as connection:
         before = dict(connection.execute(query).tuples().all())
-    changed: dict[int, int | None] = {one: None for one in before if one not in firsts}
-    changed |= {one: first for one, first in firsts.items() if before.get(one) != first}
-    by_first: dict[int | None, list[int]] = {}
-    for one, first in changed.items():
-        by_first.setdefault(first, []).append(one)
-    batch: list[tuple[int | None, list[int]]] = []
-    size = 0
-    for first, members in by_first.items():
-        for start in range(0, len(members), _WRITTEN):
-            part = members[start : start + _WRITTEN]
-            batch.append((first, part))
-            size += len(part)
-            if size >= _WRITTEN:
-                _write_batch(access, batch)
-                batch, size = [], 0
-    _write_batch(access, batch)
+    changed = [
+        {"changed": one, "first": firsts.get(one)}
+        for one in sorted(before.keys() | firsts.keys())
+        if before.get(one) != firsts.get(one)
+    ]
+    alone = update(TextRow).where(TextRow.id == bindparam("changed"))
+    for start in range(0, len(changed), _WRITTEN):
+        with access.writing("admin") as connection:
+            part = changed[start : start + _WRITTEN]
+            connection.execute(alone.values(alike=bindparam("first")), part)
 
 
-def _write_batch(access: ProjectAccess, batch: list[tuple[int | None, list[int]]]) -> None:
-    if not batch:
-        return
-    with access.writing("admin") as connection:
-        for first, members in batch:
-            connection.execute(update(TextRow).where(TextRow.id.in_(members)).values(alike=first))
+def acts_of_alike(access: ProjectAccess, act: Act) -> list[Act]:
+    """What an act on a text does to those that are nearly the same, to be saved with it.
+
+    A label is given to those that this annotator could be handed now; an undo takes back what the
+    label that it withdraws gave to them. An act that was saved before does nothing more.
+
+    Args:
+        access: of an annotator.
+        act: a label, or the undo of one.
+
+    Raises:
+        AccessError: the person is no member.
+    """
+    with access.reading() as connection:
+        saved = select(AnnotationRow.id).where(AnnotationRow.request_id == act.request_id)
+        if connection.scalar(saved) is not None:
+            return []
+    if act.kind == "label":
+        others = texts_alike(access, act.text_id)
+    elif act.withdraws is not None:
+        others = _labelled_with(access, act.text_id, act.withdraws)
+    else:
+        return []
+    return [
+        replace(
+            act,
+            text_id=other,
+            request_id=_named_after(act.request_id, other),
+            withdraws=None if act.withdraws is None else _named_after(act.withdraws, other),
+            # Nobody looked at this text.
+            suggestion=None,
+            seconds=None,
+        )
+        for other in others
+    ]
+
+
+def _labelled_with(access: ProjectAccess, text_id: int, request_id: str) -> list[int]:
+    kind = select(TextRow.alike).where(TextRow.id == text_id).scalar_subquery()
+    query = select(TextRow.id).where(
+        TextRow.project_id == access.project_id, TextRow.alike == kind, TextRow.id != text_id
+    )
+    with access.reading() as connection:
+        names = {_named_after(request_id, other): other for other in connection.scalars(query)}
+        # No more than were labelled together at a time.
+        found: list[int] = []
+        known = list(names)
+        for start in range(0, len(known), MOST_LEASES):
+            some = known[start : start + MOST_LEASES]
+            rows = select(AnnotationRow.request_id).where(AnnotationRow.request_id.in_(some))
+            found += [names[one] for one in connection.scalars(rows)]
+        return found
+
+
+def _named_after(request_id: str, text_id: int) -> str:
+    return f"{request_id}:{text_id}"

@@ -1,16 +1,11 @@
-"""Who works on a project, and what that lets them do."""
+"""Who works on a project."""
 
 from dataclasses import dataclass
-from typing import Literal
 
 from malmoi.errors import InputError
-from malmoi.labels.label_names import normal_label
-from malmoi.labels.stored_text import checked
+from malmoi.labels.stored_text import checked_name
 from malmoi.messages import Phrase
 
-Role = Literal["annotator", "reviewer", "admin"]
-# Each may do what those before it may.
-ROLES: tuple[Role, ...] = ("annotator", "reviewer", "admin")
 _LONGEST_NAME = 320  # of an e-mail address
 
 
@@ -43,30 +38,4 @@ def person_name(name: str) -> str:
     Raises:
         InputError: it is empty, too long or cannot be stored.
     """
-    plain = normal_label(checked(name, Phrase("the name of a person")))
-    if not plain or len(plain) > _LONGEST_NAME:
-        raise InputError(
-            "expected a person's name of 1 to {longest} characters, found {count}",
-            longest=_LONGEST_NAME,
-            count=len(plain),
-        )
-    return plain
-
-
-def allows(role: Role | None, needed: Role) -> bool:
-    """Whether somebody with this role, or without any, may do what needs another."""
-    return role is not None and ROLES.index(role) >= ROLES.index(needed)
-
-
-def checked_role(role: str) -> Role:
-    """The role of this name.
-
-    Raises:
-        InputError: there is none.
-    """
-    for known in ROLES:
-        if role == known:
-            return known
-    raise InputError(
-        "expected a role of {roles}, found {role!r}", roles=", ".join(ROLES), role=role
-    )
+    return checked_name(name, Phrase("a person"), _LONGEST_NAME)

@@ -8,9 +8,8 @@ from datetime import datetime
 from typing import Literal, TypedDict
 
 from malmoi.errors import InputError
-from malmoi.labels.label_names import normal_label
-from malmoi.labels.people import Role
-from malmoi.labels.stored_text import checked
+from malmoi.labels.roles import Role
+from malmoi.labels.stored_text import checked, checked_name
 from malmoi.labels.tasks import TaskDefinition
 from malmoi.messages import Phrase
 
@@ -22,7 +21,6 @@ ORDERS: tuple[TextOrder, ...] = ("plain", "scores", "random")
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#000000")
 KEYS = "1234567890abcdefghijklmnopqrstuvwxyz"
 _COLOR = re.compile(r"#[0-9a-fA-F]{6}")
-_LONGEST_NAME = 200
 _LONGEST_LEASE = 7 * 24 * 3600
 # Of two models with one name the folder is a part of what they are called.
 _LONGEST_MODEL = 1_000
@@ -196,43 +194,19 @@ class Project:
 
 
 def new_project_of_task(
-    task: TaskDefinition, settings: ProjectSettings | None = None, *, kind: TaskKind = "single"
+    task: TaskDefinition, settings: ProjectSettings | None = None
 ) -> NewProject:
     """A project with what a `task.toml` says; its texts are imported separately."""
+    named = ("name", "title", "meaning", "color", "key")
     labels = [
-        ProjectLabel(
-            name=label.name,
-            title=label.title,
-            meaning=label.meaning,
-            color=label.color,
-            key=label.key,
-        )
-        for label in task.labels
+        ProjectLabel(**{name: getattr(label, name) for name in named}) for label in task.labels
     ]
     return NewProject(
         name=task.name,
         labels=labels,
-        kind=kind,
         guideline=task.guideline or "",
         settings=settings or ProjectSettings(),
     )
-
-
-def checked_name(name: str, what: str) -> str:
-    """The one spelling of a name.
-
-    Raises:
-        InputError: it is empty, too long or cannot be stored.
-    """
-    plain = normal_label(checked(name, Phrase("the name of {what}", what=what)))
-    if not plain or len(plain) > _LONGEST_NAME:
-        raise InputError(
-            "expected a name of {what} of 1 to {longest} characters, found {count}",
-            what=what,
-            longest=_LONGEST_NAME,
-            count=len(plain),
-        )
-    return plain
 
 
 def complete_labels(labels: Sequence[ProjectLabel], kind: TaskKind) -> tuple[ProjectLabel, ...]:

@@ -16,8 +16,8 @@ from sqlalchemy.orm import aliased
 
 from malmoi.labels.access import ProjectAccess, database_time
 from malmoi.labels.label_book import LabelBook
-from malmoi.labels.people import Role, allows
 from malmoi.labels.review import ProjectProgress, progress
+from malmoi.labels.roles import Role, allows
 from malmoi.labels.tables import AnnotationRow, AuditRow, PlaceRow, TextRow
 
 _DAYS_OF_PACE = 60
@@ -149,7 +149,7 @@ def project_numbers(access: ProjectAccess) -> ProjectNumbers:
     with access.reading() as connection:
         sees_all = allows(access.role(connection), "reviewer")
         only_of = None if sees_all else access.person.name
-        book = LabelBook(connection, access.project_id, access.row(connection)["kind"])
+        book = LabelBook(access, connection)
         return ProjectNumbers(
             progress=made,
             decided=(connection.scalar(decided) or 0) if sees_all else None,

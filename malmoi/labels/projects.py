@@ -21,18 +21,18 @@ from malmoi.labels.access import (
     reading_of_one_moment,
 )
 from malmoi.labels.database import DATABASE_VARIABLE
-from malmoi.labels.people import AccessError, Person, Role, checked_role, person_name
+from malmoi.labels.people import AccessError, Person, person_name
 from malmoi.labels.project import (
     NewProject,
     Project,
     ProjectLabel,
     ProjectSettings,
     SettingsChange,
-    checked_name,
     complete_labels,
 )
+from malmoi.labels.roles import Role, checked_role
 from malmoi.labels.schema import open_engine
-from malmoi.labels.stored_text import checked
+from malmoi.labels.stored_text import checked, checked_name
 from malmoi.labels.tables import (
     AuditRow,
     GuidelineRow,

@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, select
 from sqlalchemy.orm import aliased
 
 from malmoi.errors import InputError
-from malmoi.labels.access import ProjectAccess, database_time
+from malmoi.labels.access import ProjectAccess
 from malmoi.labels.label_book import LabelBook
-from malmoi.labels.projects import newest_guideline
+from malmoi.labels.review import append_decisions, decision_of_request
 from malmoi.labels.searching import MOST_COUNTED, Search, matching_ids
 from malmoi.labels.stored_text import checked_note, checked_request
 from malmoi.labels.tables import AdjudicationRow, AuditRow, TextRow
@@ -117,16 +117,10 @@ def relabel(
         InputError: the person is no reviewer, the labels do not fit, there are none or more than
             10,000 texts, or another number than expected; nothing is changed.
     """
-    checked_request(request_id)
+    checked_request(request_id, _LONGEST_REQUEST)
     checked_note(note)
-    if len(request_id) > _LONGEST_REQUEST:
-        raise InputError(
-            "expected the id of a request of at most {longest} characters, found {count}",
-            longest=_LONGEST_REQUEST,
-            count=len(request_id),
-        )
     with access.writing("reviewer") as connection:
-        known = _row_of_request(connection, f"{request_id}:1")
+        known = decision_of_request(connection, f"{request_id}:1")
         if known is not None:
             return _of_decision(access, connection, known)
         ids = _ids(access, connection, which)
@@ -142,11 +136,10 @@ def relabel(
                 expected=expected,
                 count=len(ids),
             )
-        book = LabelBook(connection, access.project_id, access.row(connection)["kind"])
+        book = LabelBook(access, connection)
         choice = book.choice(labels)
-        first, last = _decide(
-            access, connection, [(one, choice) for one in ids], request_id, note or None
-        )
+        decisions = [(one, choice, f"{request_id}:{n}") for n, one in enumerate(ids, 1)]
+        first, last = append_decisions(access, connection, decisions, note)
         details = {"labels": list(book.labels(choice)), "texts": len(ids)}
         details |= {"first": first, "last": last}
         access.note(connection, _RELABEL, details)
@@ -172,12 +165,15 @@ def undo_relabelling(access: ProjectAccess, relabelling_id: int) -> int:
         entry = _entry(access, connection, relabelling_id)
         details = json.loads(entry["details"])
         request_id = f"undo-relabel-{relabelling_id}"
-        if _row_of_request(connection, f"{request_id}:1") is not None:
+        if decision_of_request(connection, f"{request_id}:1") is not None:
             return 0
         before = _before(connection, access.project_id, details["first"], details["last"])
         if not before:
             return 0
-        _decide(access, connection, before, request_id, None)
+        decisions = [
+            (text_id, choice, f"{request_id}:{n}") for n, (text_id, choice) in enumerate(before, 1)
+        ]
+        append_decisions(access, connection, decisions, "")
         access.note(connection, _UNDO, {"relabelling": relabelling_id, "texts": len(before)})
         return len(before)
 
@@ -216,48 +212,6 @@ def _ids(access: ProjectAccess, connection: Connection, which: Sequence[int] | S
     return sorted(found)
 
 
-def _decide(
-    access: ProjectAccess,
-    connection: Connection,
-    choices: Sequence[tuple[int, str | None]],
-    request_id: str,
-    note: str | None,
-) -> tuple[int, int]:
-    """Append a decision for each text; returns the first and the last id.
-
-    Nobody else writes to the project meanwhile, so all its decisions between the two are these.
-    """
-    shared = {
-        "project_id": access.project_id,
-        "reviewer": access.person.name,
-        "note": note,
-        "guideline_version": newest_guideline(connection, access.project_id)[0],
-        "created_at": database_time(connection),
-    }
-    rows = [
-        {"text_id": text_id, "choice": choice, "request_id": f"{request_id}:{place}", **shared}
-        for place, (text_id, choice) in enumerate(choices, 1)
-    ]
-    for some in _parts(rows):
-        connection.execute(insert(AdjudicationRow), some)
-    made: dict[int, tuple[int, str | None]] = {}
-    for part in _parts([row["request_id"] for row in rows]):
-        query = select(AdjudicationRow.id, AdjudicationRow.text_id, AdjudicationRow.choice).where(
-            AdjudicationRow.request_id.in_(part)
-        )
-        made |= {row[0]: (row[1], row[2]) for row in connection.execute(query)}
-    own = AdjudicationRow.__table__.alias("made")
-    for part in _parts(sorted(made)):
-        held = select(own.c.id).where(own.c.text_id == TextRow.id, own.c.id.in_(part))
-        for is_withdrawn in (False, True):
-            some = [made[one][0] for one in part if (made[one][1] is None) == is_withdrawn]
-            value: Any = None if is_withdrawn else held.scalar_subquery()
-            connection.execute(
-                update(TextRow).where(TextRow.id.in_(some)).values(adjudication_id=value)
-            )
-    return min(made), max(made)
-
-
 def _before(
     connection: Connection, project_id: int, first: int, last: int
 ) -> list[tuple[int, str | None]]:
@@ -280,12 +234,6 @@ def _before(
         .order_by(AdjudicationRow.id)
     )
     return [(text_id, choice) for text_id, choice in connection.execute(query)]
-
-
-def _row_of_request(connection: Connection, request_id: str) -> Any:
-    table = AdjudicationRow.__table__
-    found = connection.execute(select(table).where(table.c.request_id == request_id))
-    return found.mappings().one_or_none()
 
 
 def _of_decision(access: ProjectAccess, connection: Connection, row: Any) -> Relabelling:

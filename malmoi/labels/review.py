@@ -5,29 +5,30 @@ has to do and what a reviewer has decided are two states.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import combinations
-from typing import Literal
+from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, Connection, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, func, insert, select, update
 
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess, database_time
 from malmoi.labels.annotating import Saved, read_remarks
 from malmoi.labels.label_book import LabelBook
-from malmoi.labels.planning import without_index
 from malmoi.labels.projects import newest_guideline
-from malmoi.labels.remarkable import decided, flagged_texts, skipped_texts
 from malmoi.labels.stored_text import checked_note, checked_request
 from malmoi.labels.tables import AdjudicationRow, PlaceRow, TextRow
+from malmoi.labels.text_conditions import decided, flagged_texts, skipped_texts, without_index
 from malmoi.labels.text_state import require_text
 from malmoi.messages import Phrase
 
 ReviewState = Literal["disagreeing", "flagged", "skipped", "adjudicated"]
 # The queue is counted no further.
 MOST_COUNTED = 2_000
+# Decisions that a statement writes.
+_ROWS = 500
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -262,7 +263,7 @@ def _pairs(access: ProjectAccess, connection: Connection) -> tuple[DisagreeingPa
     for text_id, choice in connection.execute(cast):
         choices.setdefault(text_id, []).append(str(choice))
     counts = Counter(pair for one in choices.values() for pair in combinations(sorted(one), 2))
-    book = LabelBook(connection, access.project_id, access.kind(connection))
+    book = LabelBook(access, connection)
     return tuple(
         DisagreeingPair(
             choices=pair, first=book.labels(pair[0]), second=book.labels(pair[1]), texts=number
@@ -292,7 +293,7 @@ def reviewed_texts(
     access: ProjectAccess, connection: Connection, text_ids: Sequence[int]
 ) -> list[ReviewedText]:
     """Texts of the project with their votes, for callers that have asked for the role."""
-    book = LabelBook(connection, access.project_id, access.kind(connection))
+    book = LabelBook(access, connection)
     remarks = read_remarks(connection, text_ids)
     votes: dict[int, list[Vote]] = {one: [] for one in text_ids}
     cast = (
@@ -379,37 +380,76 @@ def adjudicate(
         require_text(connection, access.project_id, text_id)
         if shown_decision != -1:
             _refuse_unseen(connection, text_id, shown_decision)
-        book = LabelBook(connection, access.project_id, access.kind(connection))
-        made = connection.execute(
-            insert(AdjudicationRow).values(
-                project_id=access.project_id,
-                text_id=text_id,
-                reviewer=access.person.name,
-                choice=None if labels is None else book.choice(labels),
-                note=note or None,
-                guideline_version=newest_guideline(connection, access.project_id)[0],
-                request_id=request_id,
-                created_at=database_time(connection),
-            )
-        )
-        (identifier,) = made.inserted_primary_key or (0,)
-        connection.execute(
-            update(TextRow)
-            .where(TextRow.id == text_id)
-            .values(adjudication_id=None if labels is None else identifier)
-        )
+        choice = None if labels is None else LabelBook(access, connection).choice(labels)
+        decision = (text_id, choice, request_id)
+        identifier, _ = append_decisions(access, connection, [decision], note)
         decided = None if labels is None else list(labels)
         access.note(connection, "adjudicate", {"text": text_id, "labels": decided})
         return Saved(identifier, new=True)
+
+
+def append_decisions(
+    access: ProjectAccess,
+    connection: Connection,
+    decisions: Sequence[tuple[int, str | None, str]],
+    note: str,
+) -> tuple[int, int]:
+    """Append decisions to the log, and let them hold.
+
+    Args:
+        access: to the project.
+        connection: of a transaction that writes, and has asked for the role.
+        decisions: id of the text, choice as it stands in the log (None withdraws), and id of the
+            request of each; a text once.
+        note: why.
+
+    Returns:
+        The first and the last id of them. Nobody else writes to the project meanwhile, so all its
+        decisions between the two are these.
+    """
+    shared = {
+        "project_id": access.project_id,
+        "reviewer": access.person.name,
+        "note": note or None,
+        "guideline_version": newest_guideline(connection, access.project_id)[0],
+        "created_at": database_time(connection),
+    }
+    made: list[int] = []
+    holds: list[dict[str, int | None]] = []
+    for start in range(0, len(decisions), _ROWS):
+        rows = [
+            {"text_id": text_id, "choice": choice, "request_id": request_id, **shared}
+            for text_id, choice, request_id in decisions[start : start + _ROWS]
+        ]
+        connection.execute(insert(AdjudicationRow), rows)
+        query = select(AdjudicationRow.id, AdjudicationRow.text_id, AdjudicationRow.choice).where(
+            AdjudicationRow.request_id.in_([row["request_id"] for row in rows])
+        )
+        for identifier, text_id, choice in connection.execute(query).all():
+            made.append(identifier)
+            holds.append({"decided": text_id, "decision": None if choice is None else identifier})
+        connection.execute(
+            update(TextRow)
+            .where(TextRow.id == bindparam("decided"))
+            .values(adjudication_id=bindparam("decision")),
+            holds[start:],
+        )
+    return min(made), max(made)
+
+
+def decision_of_request(connection: Connection, request_id: str) -> Mapping[str, Any] | None:
+    """The row of `AdjudicationRow` that a request has made."""
+    table = AdjudicationRow.__table__
+    found = connection.execute(select(table).where(table.c.request_id == request_id))
+    row = found.mappings().one_or_none()
+    return None if row is None else dict(row)
 
 
 def _known_decision(
     access: ProjectAccess, connection: Connection, text_id: int, request_id: str
 ) -> int | None:
     """The decision that a request made before; it is the same one, or the id is refused."""
-    table = AdjudicationRow.__table__
-    known = connection.execute(select(table).where(table.c.request_id == request_id))
-    row = known.mappings().one_or_none()
+    row = decision_of_request(connection, request_id)
     if row is None:
         return None
     mine = (access.project_id, access.person.name, text_id)

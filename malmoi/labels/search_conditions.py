@@ -13,9 +13,7 @@ from sqlalchemy.orm import aliased
 
 from malmoi.errors import InputError
 from malmoi.labels.label_names import normal_label
-from malmoi.labels.planning import without_index
 from malmoi.labels.projects import read_labels
-from malmoi.labels.remarkable import decided, flagged_texts, noted_texts, skipped_texts
 from malmoi.labels.tables import (
     AdjudicationRow,
     AnnotationRow,
@@ -23,6 +21,13 @@ from malmoi.labels.tables import (
     TextRow,
     TextScoreRow,
     TextSourceRow,
+)
+from malmoi.labels.text_conditions import (
+    decided,
+    flagged_texts,
+    noted_texts,
+    skipped_texts,
+    without_index,
 )
 
 if TYPE_CHECKING:

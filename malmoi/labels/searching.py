@@ -14,11 +14,13 @@ from sqlalchemy import Connection, Select, func, select, tuple_
 
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
-from malmoi.labels.people import AccessError, allows
+from malmoi.labels.people import AccessError
 from malmoi.labels.review import ReviewedText, Vote, reviewed_texts
+from malmoi.labels.roles import allows
 from malmoi.labels.search_conditions import SearchConditions
 from malmoi.labels.stored_text import checked
 from malmoi.labels.tables import AnnotationRow, PlaceRow, TextRow, TextScoreRow
+from malmoi.labels.text_state import require_text
 from malmoi.messages import Phrase
 
 SearchState = Literal["open", "labelled", "disagreeing", "decided", "skipped"]
@@ -193,15 +195,15 @@ def search_texts(
         return SearchPage(texts=finder.details(ids), next=rows[limit - 1] if more else None)
 
 
-def count_texts(access: ProjectAccess, search: Search, *, most: int = MOST_COUNTED) -> int:
-    """How many texts a search finds; `most` + 1 stands for more than `most`.
+def count_texts(access: ProjectAccess, search: Search) -> int:
+    """How many texts a search finds; `MOST_COUNTED` + 1 stands for more.
 
     Raises:
         AccessError: the person may not ask this.
         InputError: a label is none of the project.
     """
     with access.reading() as connection:
-        query = _Finder(access, connection, search).unordered().limit(most + 1).subquery()
+        query = _Finder(access, connection, search).unordered().limit(MOST_COUNTED + 1).subquery()
         return connection.scalar(select(func.count()).select_from(query)) or 0
 
 
@@ -243,13 +245,7 @@ def read_model_views(access: ProjectAccess, text_ids: Sequence[int]) -> dict[int
 
 def found_text(access: ProjectAccess, connection: Connection, text_id: int) -> FoundText:
     """One text as a search would show it; errors as `search_texts`."""
-    query = select(TextRow.id).where(TextRow.project_id == access.project_id, TextRow.id == text_id)
-    if connection.scalar(query) is None:
-        raise InputError(
-            "expected the id of a text of project {project_id}, found {text_id}",
-            project_id=access.project_id,
-            text_id=text_id,
-        )
+    require_text(connection, access.project_id, text_id)
     return _Finder(access, connection, Search()).details([text_id])[0]
 
 

@@ -3,12 +3,12 @@
 import hashlib
 
 from malmoi.errors import InputError
+from malmoi.labels.label_names import normal_label
 from malmoi.messages import Phrase
 from malmoi.text.cleaning.cleaner import clean_text
 from malmoi.text.reading.columns import whole_characters
 
-_LONGEST_REQUEST = 128
-_LONGEST_NOTE = 10_000
+_LONGEST_NAME, _LONGEST_REQUEST, _LONGEST_NOTE = 200, 128, 10_000
 
 
 def storable(text: str) -> str:
@@ -60,6 +60,28 @@ def checked(text: str, what: str) -> str:
     return text
 
 
+def checked_name(name: str, what: str, longest: int = _LONGEST_NAME) -> str:
+    """The one spelling of a name.
+
+    Args:
+        name: what somebody gave.
+        what: has this name, for the message.
+        longest: so many characters it may have.
+
+    Raises:
+        InputError: it is empty, too long or cannot be stored.
+    """
+    plain = normal_label(checked(name, Phrase("the name of {what}", what=what)))
+    if not plain or len(plain) > longest:
+        raise InputError(
+            "expected a name of {what} of 1 to {longest} characters, found {count}",
+            what=what,
+            longest=longest,
+            count=len(plain),
+        )
+    return plain
+
+
 def checked_note(note: str) -> str:
     """The note of an annotator or a reviewer.
 
@@ -75,17 +97,17 @@ def checked_note(note: str) -> str:
     return note
 
 
-def checked_request(request_id: str) -> str:
+def checked_request(request_id: str, longest: int = _LONGEST_REQUEST) -> str:
     """The id of a request.
 
     Raises:
         InputError: it is empty, too long or cannot be stored.
     """
     checked(request_id, Phrase("the id of a request"))
-    if not 0 < len(request_id) <= _LONGEST_REQUEST:
+    if not 0 < len(request_id) <= longest:
         raise InputError(
             "expected the id of a request of 1 to {longest} characters, found {count}",
-            longest=_LONGEST_REQUEST,
+            longest=longest,
             count=len(request_id),
         )
     return request_id

@@ -42,6 +42,13 @@ Number = Annotated[float, mapped_column(Double)]
 Moment = Annotated[datetime, mapped_column(UtcDateTime)]
 
 
+class InProject:
+    """What belongs to a project."""
+
+    id: Mapped[Id]
+    project_id: Mapped[ProjectId]
+
+
 class ProjectRow(Base):
     """A project with its settings."""
 
@@ -64,14 +71,12 @@ class ProjectRow(Base):
     archived_at: Mapped[Moment | None]
 
 
-class ProjectLabelRow(Base):
+class ProjectLabelRow(InProject, Base):
     """A label of a project. Annotations name it by id, so it can be renamed at any time."""
 
     __tablename__ = "malmoi_project_labels"
     __table_args__ = (UniqueConstraint("project_id", "name"),)
 
-    id: Mapped[Id]
-    project_id: Mapped[ProjectId]
     name: Mapped[str] = mapped_column(String(200))
     title: Mapped[LongText]
     meaning: Mapped[LongText]
@@ -82,54 +87,46 @@ class ProjectLabelRow(Base):
     retired: Mapped[bool]
 
 
-class GuidelineRow(Base):
+class GuidelineRow(InProject, Base):
     """One version of a project's guideline, in Markdown."""
 
     __tablename__ = "malmoi_guidelines"
     __table_args__ = (UniqueConstraint("project_id", "version"),)
 
-    id: Mapped[Id]
-    project_id: Mapped[ProjectId]
     version: Mapped[int]
     markdown: Mapped[LongText]
     author: Mapped[LongText]
     created_at: Mapped[Moment]
 
 
-class MemberRow(Base):
+class MemberRow(InProject, Base):
     """Who may work on a project, and as what."""
 
     __tablename__ = "malmoi_members"
     __table_args__ = (UniqueConstraint("project_id", "person"),)
 
-    id: Mapped[Id]
-    project_id: Mapped[ProjectId]
     person: Mapped[PersonName]
     role: Mapped[str] = mapped_column(String(16))
 
 
-class AuditRow(Base):
+class AuditRow(InProject, Base):
     """Who changed what about a project."""
 
     __tablename__ = "malmoi_audit"
     __table_args__ = (Index("ix_malmoi_audit_project", "project_id", "id"),)
 
-    id: Mapped[Id]
-    project_id: Mapped[ProjectId]
     person: Mapped[LongText]
     action: Mapped[str] = mapped_column(String(32))
     details: Mapped[LongText]  # a JSON object
     created_at: Mapped[Moment]
 
 
-class TextImportRow(Base):
+class TextImportRow(InProject, Base):
     """One import of files, and how far it has come."""
 
     __tablename__ = "malmoi_text_imports"
     __table_args__ = (UniqueConstraint("project_id", "content_key"),)
 
-    id: Mapped[Id]
-    project_id: Mapped[ProjectId]
     # Hash of the files and of how they are read: the same import again goes on or does nothing.
     content_key: Mapped[str] = mapped_column(String(64))
     person: Mapped[LongText]
@@ -139,7 +136,7 @@ class TextImportRow(Base):
     finished_at: Mapped[Moment | None]
 
 
-class TextRow(Base):
+class TextRow(InProject, Base):
     """A text of a project; those that are equal once clean are one."""
 
     __tablename__ = "malmoi_texts"
@@ -164,8 +161,6 @@ class TextRow(Base):
         ),
     )
 
-    id: Mapped[Id]
-    project_id: Mapped[ProjectId]
     text: Mapped[LongText]
     # As `Label.text_sha256`.
     text_sha256: Mapped[str] = mapped_column(String(64))
@@ -197,7 +192,7 @@ class TextSourceRow(Base):
     cells: Mapped[LongText]  # the other columns, a JSON object
 
 
-class AnnotationRow(Base):
+class AnnotationRow(InProject, Base):
     """One act of one annotator on one text."""
 
     __tablename__ = "malmoi_annotations"
@@ -215,8 +210,6 @@ class AnnotationRow(Base):
         ),
     )
 
-    id: Mapped[Id]
-    project_id: Mapped[ProjectId]
     text_id: Mapped[TextId]
     annotator: Mapped[PersonName]
     kind: Mapped[str] = mapped_column(String(8))  # label, skip, flag, note, undo
@@ -237,7 +230,7 @@ class AnnotationRow(Base):
     created_at: Mapped[Moment]
 
 
-class PlaceRow(Base):
+class PlaceRow(InProject, Base):
     """What one annotator has to do with one text now."""
 
     __tablename__ = "malmoi_places"
@@ -247,8 +240,6 @@ class PlaceRow(Base):
         Index("ix_malmoi_places_choice", "project_id", "state", "choice"),
     )
 
-    id: Mapped[Id]
-    project_id: Mapped[ProjectId]
     text_id: Mapped[TextId]
     annotator: Mapped[PersonName]
     state: Mapped[str] = mapped_column(String(8))  # leased, labelled, skipped, returned
@@ -259,7 +250,7 @@ class PlaceRow(Base):
     choice: Mapped[LongText | None]
 
 
-class AdjudicationRow(Base):
+class AdjudicationRow(InProject, Base):
     """One decision of a reviewer about a text, or the withdrawal of one."""
 
     __tablename__ = "malmoi_adjudications"
@@ -268,8 +259,6 @@ class AdjudicationRow(Base):
         Index("ix_malmoi_adjudications_project", "project_id", "id"),
     )
 
-    id: Mapped[Id]
-    project_id: Mapped[ProjectId]
     text_id: Mapped[TextId]
     reviewer: Mapped[PersonName]
     # As of an annotation; None: what was decided before is withdrawn.
@@ -280,14 +269,12 @@ class AdjudicationRow(Base):
     created_at: Mapped[Moment]
 
 
-class ScoreVersionRow(Base):
+class ScoreVersionRow(InProject, Base):
     """One order of the texts, as a model wrote it, and how good that model was."""
 
     __tablename__ = "malmoi_score_versions"
     __table_args__ = (Index("ix_malmoi_score_versions_project", "project_id"),)
 
-    id: Mapped[Id]
-    project_id: Mapped[ProjectId]
     model: Mapped[LongText]
     created_at: Mapped[Moment]
     # How many labelled texts it had learnt from, and its macro F1: in folds over all of them, and

@@ -11,7 +11,7 @@ from sqlalchemy.orm import aliased
 
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.label_book import LabelBook
-from malmoi.labels.people import allows
+from malmoi.labels.roles import allows
 from malmoi.labels.searching import FoundText, found_text
 from malmoi.labels.tables import (
     AdjudicationRow,
@@ -101,7 +101,7 @@ def read_history(access: ProjectAccess, text_id: int) -> TextHistory:
     with access.reading() as connection:
         found = found_text(access, connection, text_id)
         sees_all = allows(access.role(connection), "reviewer")
-        book = LabelBook(connection, access.project_id, access.row(connection)["kind"])
+        book = LabelBook(access, connection)
         shown = sees_all or bool(access.row(connection)["show_suggestion"])
         acts = _acts(connection, text_id, book, None if sees_all else access.person.name, shown)
         if sees_all:

@@ -1,53 +1,87 @@
-"""What holds now of a text, brought up to date in the transaction that writes to the log."""
+"""Texts of a project, and what holds now of them, kept up to date with the log."""
 
 import random
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, distinct, func, insert, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    bindparam,
+    distinct,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
 
 from malmoi.errors import InputError
-from malmoi.labels.tables import PlaceRow, ProjectRow, TextRow, TextScoreRow
+from malmoi.labels.access import ProjectAccess
+from malmoi.labels.tables import PlaceRow, TextRow, TextScoreRow
 
 
-def require_text(connection: Connection, project_id: int, text_id: int) -> None:
-    """Refuse the id of a text of another project.
+def has_texts(access: ProjectAccess) -> bool:
+    """Whether the project has any text.
 
     Raises:
-        InputError: it is one, or none.
+        AccessError: the person is no member.
     """
-    query = select(TextRow.id).where(TextRow.id == text_id, TextRow.project_id == project_id)
-    if connection.scalar(query) is None:
+    query = select(TextRow.id).where(TextRow.project_id == access.project_id).limit(1)
+    with access.reading() as connection:
+        return connection.scalar(query) is not None
+
+
+def require_text(connection: Connection, project_id: int, text_id: int) -> str:
+    """A text of the project, as it was imported.
+
+    Raises:
+        InputError: there is none of this id in the project.
+    """
+    query = select(TextRow.text).where(TextRow.id == text_id, TextRow.project_id == project_id)
+    found = connection.scalar(query)
+    if found is None:
         raise InputError(
             "expected the id of a text of project {project_id}, found {text_id}",
             project_id=project_id,
             text_id=text_id,
         )
+    return found
 
 
-def recount(connection: Connection, text_id: int, annotators_per_text: int) -> None:
-    """Count the votes of a text again: whether it needs more, and whether they differ."""
-    votes, choices = connection.execute(
-        select(func.count(), func.count(distinct(PlaceRow.choice))).where(
-            PlaceRow.text_id == text_id, PlaceRow.state == "labelled"
-        )
-    ).one()
-    is_open = votes < annotators_per_text
-    connection.execute(
-        update(TextRow)
-        .where(TextRow.id == text_id)
-        .values(votes=votes, is_open=is_open, disagrees=choices > 1)
+def recount(connection: Connection, project: Mapping[str, Any], text_ids: Collection[int]) -> None:
+    """Count the votes of texts again: whether they need more, and whether they differ.
+
+    Args:
+        connection: of the transaction that writes to the log.
+        project: the row of `ProjectRow` whose texts they are.
+        text_ids: which.
+    """
+    counts = (
+        select(PlaceRow.text_id, func.count(), func.count(distinct(PlaceRow.choice)))
+        .where(PlaceRow.text_id.in_(text_ids), PlaceRow.state == "labelled")
+        .group_by(PlaceRow.text_id)
     )
-    if not is_open:
-        # Out of the order of scores, so that nobody looks through what is done. By version first,
-        # as the key of the table is: by text alone every row would be looked at.
-        version = select(ProjectRow.scores_version).join(
-            TextRow, TextRow.project_id == ProjectRow.id
-        )
+    votes = {text: (count, choices) for text, count, choices in connection.execute(counts)}
+    connection.execute(
+        update(TextRow).where(TextRow.id == bindparam("counted")),
+        [
+            {
+                "counted": text,
+                "votes": votes.get(text, (0, 0))[0],
+                "is_open": votes.get(text, (0, 0))[0] < project["annotators_per_text"],
+                "disagrees": votes.get(text, (0, 0))[1] > 1,
+            }
+            for text in text_ids
+        ],
+    )
+    closed = [one for one, (count, _) in votes.items() if count >= project["annotators_per_text"]]
+    if closed and project["scores_version"] is not None:
+        # Out of the order of scores, so that nobody looks through what is done.
         connection.execute(
             update(TextScoreRow)
             .where(
-                TextScoreRow.version == version.where(TextRow.id == text_id).scalar_subquery(),
-                TextScoreRow.text_id == text_id,
+                TextScoreRow.version == project["scores_version"], TextScoreRow.text_id.in_(closed)
             )
             .values(priority=None)
         )

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from sqlalchemy import select
 
 from malmoi.labels.access import ProjectAccess
-from malmoi.labels.final_label_rule import final_label
-from malmoi.labels.people import allows
+from malmoi.labels.final_label_rule import final_label, has_label
 from malmoi.labels.projects import read_labels
 from malmoi.labels.review import reviewed_texts
+from malmoi.labels.roles import allows
 from malmoi.labels.tables import PlaceRow, TextRow
 
 if TYPE_CHECKING:
@@ -59,11 +59,10 @@ def typical_words(access: ProjectAccess, *, count: int = 12) -> TypicalWords:
             PlaceRow.annotator == access.person.name,
             PlaceRow.state == "labelled",
         )
-        has_label = (TextRow.votes > 0) | TextRow.adjudication_id.is_not(None)
         query = (
             select(TextRow.id)
             .where(
-                TextRow.project_id == access.project_id, has_label if sees_all else mine.exists()
+                TextRow.project_id == access.project_id, has_label() if sees_all else mine.exists()
             )
             .order_by(TextRow.lottery)
             .limit(MOST_TEXTS)

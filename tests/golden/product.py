@@ -29,10 +29,11 @@ from malmoi.finetune.run_config import read_config as read_kfold
 from malmoi.finetune.settings import RECIPES as KFOLD_RECIPES
 from malmoi.finetune.settings import KfoldSettings
 from malmoi.inference.tasks import Task
-from malmoi.labels.people import Person, Role
+from malmoi.labels.people import Person
 from malmoi.labels.project import NewProject, ProjectLabel, ProjectSettings
 from malmoi.labels.projects import ProjectStore, set_member
 from malmoi.labels.review import adjudicate
+from malmoi.labels.roles import Role
 from malmoi.labels.text_import import import_texts
 from malmoi.pretrain.config.run_config import read_config as read_pretraining
 from malmoi.pretrain.config.settings import RECIPES as PRETRAIN_RECIPES

@@ -200,7 +200,7 @@ def _compare(access: ProjectAccess, given: list[dict[str, str]]) -> dict[str, An
                 AnnotationRow.project_id == access.project_id, AnnotationRow.kind == "label"
             )
         ).all()
-        book = LabelBook(connection, access.project_id, "single")
+        book = LabelBook(access, connection)
         for text_id, annotator, choice in rows:
             names[text_id, annotator] = book.labels(str(choice))[0]
     times = Counter((text_id, annotator) for text_id, annotator, _ in rows)

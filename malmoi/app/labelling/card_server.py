@@ -12,7 +12,6 @@ from malmoi.app.explanation import for_visitors
 from malmoi.app.labelling.messages import Message, SentAct
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
-from malmoi.labels.alike import acts_of_alike
 from malmoi.labels.annotating import Act, own_work, save_acts
 from malmoi.labels.leasing import (
     LeasedText,
@@ -21,6 +20,7 @@ from malmoi.labels.leasing import (
     lease_texts,
     return_leases,
 )
+from malmoi.labels.near_duplicates import acts_of_alike
 from malmoi.labels.people import AccessError
 from malmoi.labels.project import Project
 from malmoi.labels.projects import read_project

@@ -17,9 +17,9 @@ from malmoi.app.learning import after_labels
 from malmoi.app.visit import OpenProject
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
-from malmoi.labels.annotator_view import TextCounts, count_own_labels, text_counts
 from malmoi.labels.project import Project
 from malmoi.labels.projects import read_project
+from malmoi.labels.review import ProjectProgress, own_counts, progress
 
 _FILES = Path(__file__).parent
 # One module: what Streamlit is given as text cannot import a second one.
@@ -144,14 +144,14 @@ def _counts(access: ProjectAccess, scope: str) -> dict[str, int]:
     """Own labels, counted once a session and kept up; those of the project as of seconds ago."""
     mine: dict[str, int] = st.session_state.setdefault(_MINE, {})
     if scope not in mine:
-        mine[scope] = count_own_labels(access)
-    counts = _text_counts(str(access.engine.url), access.project_id, access)
-    return {"mine": mine[scope], "open": counts.open, "total": counts.total}
+        mine[scope] = own_counts(access).labelled
+    done = _progress(str(access.engine.url), access.project_id, access)
+    return {"mine": mine[scope], "open": done.texts - done.finished, "total": done.texts}
 
 
 @st.cache_data(ttl=_SECONDS_COUNTED, max_entries=200, show_spinner=False)
-def _text_counts(url: str, project_id: int, _access: ProjectAccess) -> TextCounts:
-    return text_counts(_access)
+def _progress(url: str, project_id: int, _access: ProjectAccess) -> ProjectProgress:
+    return progress(_access)
 
 
 def _count(scope: str, given: CardAnswer) -> None:

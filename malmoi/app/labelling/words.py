@@ -8,14 +8,15 @@ from malmoi.app.language import say
 from malmoi.app.model_choice import load_model
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
-from malmoi.labels.annotator_view import read_text
 from malmoi.labels.leasing import suggestion_of
+from malmoi.labels.text_state import require_text
 
 
 def words_behind(access: ProjectAccess, text_id: int) -> dict[str, Any]:
     """For the card: `words` as start, end (in characters) and weight, or the `reason` of none."""
     try:
-        text = read_text(access, text_id)
+        with access.reading() as connection:
+            text = require_text(connection, access.project_id, text_id)
         suggestion = suggestion_of(access, text_id)
         if suggestion is None:
             return _none(text_id, say("This text has no suggestion."))

@@ -13,7 +13,7 @@ import numpy as np
 from malmoi.app.learning.labels_needed import FEWEST_OF_LABEL
 from malmoi.app.learning.opinions import Opinion, best_threshold, given_matrix
 from malmoi.inference.linear.quick import FEWEST_TEXTS, QuickTrainer
-from malmoi.labels.learning_texts import LabelledText
+from malmoi.labels.training_texts import LabelledText
 
 _HAS, _HAS_NOT = "has it", "has it not"
 

@@ -20,7 +20,6 @@ from malmoi.app.learning.project_model import ModelProblem, ProjectModel, Projec
 from malmoi.errors import InputError
 from malmoi.inference.linear.quick import QuickTrainer
 from malmoi.labels.access import ProjectAccess
-from malmoi.labels.learning_texts import LabelledText, labelled_texts, texts_to_choose_from
 from malmoi.labels.project import Project
 from malmoi.labels.projects import read_project
 from malmoi.labels.scores import (
@@ -31,6 +30,7 @@ from malmoi.labels.scores import (
     score_versions,
     write_scores,
 )
+from malmoi.labels.training_texts import LabelledText, labelled_texts, texts_to_choose_from
 from malmoi.model_folders import find_encoder
 
 # Texts on which a chosen model is compared with the one that learns. Fewer than of the sample, for

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Literal
 
 import streamlit as st
-from sqlalchemy import func, select
 
 from malmoi.app.downloads import XLSX_MIME
 from malmoi.app.explanation import explain
@@ -19,7 +18,6 @@ from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.database import as_part, without_password
 from malmoi.labels.exporting import export_for, export_table
-from malmoi.labels.final_label_rule import texts_of
 from malmoi.labels.people import AccessError
 from malmoi.labels.project import Project
 from malmoi.messages import Phrase
@@ -68,12 +66,7 @@ def start_export(access: ProjectAccess, kind: ExportKind, *, labelled_only: bool
     def work(job: Job) -> WrittenExport:
         path, cuts = folder.path / f"export{KINDS[kind][1]}", CutCells()
 
-        is_whole = kind in ("label-studio", "doccano") or not labelled_only
-        with access.reading("reviewer") as connection:
-            chosen = texts_of(access, labelled_only=not is_whole).subquery()
-            total = connection.scalar(select(func.count()).select_from(chosen))
-
-        def report(done: int) -> None:
+        def report(done: int, total: int) -> None:
             job.report("texts", done, total)
 
         if kind == "label-studio" or kind == "doccano":

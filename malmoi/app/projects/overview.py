@@ -11,9 +11,9 @@ from malmoi.app.plain_text import escaped
 from malmoi.app.projects.counts import counted
 from malmoi.app.visit import PROJECT, Visit
 from malmoi.errors import InputError
-from malmoi.labels.people import Role, allows
 from malmoi.labels.project import Project
 from malmoi.labels.projects import archive
+from malmoi.labels.roles import Role, allows
 from malmoi.messages import Phrase
 
 ROLES: dict[Role, str] = {

@@ -12,9 +12,10 @@ from malmoi.app.projects.audit_sentences import sentence
 from malmoi.app.projects.overview import ROLES
 from malmoi.app.visit import OpenProject, Visit
 from malmoi.errors import InputError
-from malmoi.labels.people import ROLES as ROLE_NAMES
-from malmoi.labels.people import AccessError, Role
+from malmoi.labels.people import AccessError
 from malmoi.labels.projects import audit_trail, members, set_member
+from malmoi.labels.roles import ROLES as ROLE_NAMES
+from malmoi.labels.roles import Role
 
 _ENTRIES = 500
 _REFUSED = "settings_role_refused"

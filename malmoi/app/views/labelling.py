@@ -11,7 +11,7 @@ from malmoi.app.navigation import link_to
 from malmoi.app.projects.guideline import show_guideline
 from malmoi.app.side_by_side import side_by_side
 from malmoi.app.visit import LOCAL_NAME, OpenProject, Visit
-from malmoi.labels.annotator_view import has_texts
+from malmoi.labels.text_state import has_texts
 
 _SHOWN, _CURVE = "guideline", "curve"
 _PIXELS = 520

@@ -1,11 +1,10 @@
 """The labels in one cell: a name, several with a separator, or a list as programs write them."""
 
 import json
-from typing import Any
 
 from malmoi.errors import InputError
 from malmoi.labels.label_names import normal_label
-from malmoi.labels.listed_labels import CHOICES, agreed, chosen, is_annotations, listed
+from malmoi.labels.listed_labels import agreed, is_annotations, listed, names_in_list
 
 
 def labels_in(cell: str, separator: str | None, where: str) -> list[str]:
@@ -23,7 +22,7 @@ def labels_in(cell: str, separator: str | None, where: str) -> list[str]:
         return []
     spelled = listed(cell)
     if spelled is not None:
-        names = [normal_label(name) for name in _names(spelled, where)]
+        names = [normal_label(name) for name in names_in_list(spelled, where)]
     elif separator is None:
         names = [normal_label(cell)]
     else:
@@ -60,29 +59,3 @@ def annotated(cell: str, where: str) -> str:
 def write_list(names: list[str]) -> str:
     """Names as a cell that `labels_in` reads back, whatever they contain."""
     return json.dumps(names, ensure_ascii=False)
-
-
-def _names(cell: Any, where: str) -> list[str]:
-    found = cell
-    if isinstance(cell, dict) or any(isinstance(one, dict) for one in cell):
-        found = chosen(cell)
-        if found is None:
-            raise InputError(
-                'expected label names or "{choices}" in the cell, found {cell!r}; name another '
-                "column with --label-column",
-                place=where,
-                choices=CHOICES,
-                cell=str(cell)[:60],
-            )
-    if isinstance(found, str):
-        found = [found]
-    wrong = [one for one in found if isinstance(one, list | tuple | dict | set) or one is None]
-    if wrong:
-        raise InputError(
-            "expected label names in a list, found {found!r}; --label-column must name labels of "
-            "whole texts",
-            place=where,
-            found=str(wrong[0])[:60],
-        )
-    # The order of a set is no order.
-    return [str(one) for one in (sorted(found, key=str) if isinstance(found, set) else found)]

@@ -113,7 +113,7 @@ def iter_rows(
     """
     if isinstance(path, LabelDatabase):
         _refuse_columns(path, form)
-        from malmoi.labels.records import iter_label_records  # SQLAlchemy takes a while
+        from malmoi.labels.training_texts import iter_label_records  # SQLAlchemy takes a while
 
         yield from iter_label_records(path)
         return

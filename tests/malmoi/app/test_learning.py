@@ -26,7 +26,6 @@ from malmoi.app.projects.imports import ImportOrder, start_import
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.annotating import Act, save_acts
 from malmoi.labels.importing import WayOfReading
-from malmoi.labels.learning_texts import LabelledText
 from malmoi.labels.leasing import lease_texts, return_leases
 from malmoi.labels.people import Person
 from malmoi.labels.project import NewProject, ProjectLabel, ProjectSettings
@@ -34,6 +33,7 @@ from malmoi.labels.projects import ProjectStore
 from malmoi.labels.scores import score_versions
 from malmoi.labels.tables import TextRow, TextScoreRow
 from malmoi.labels.text_import import import_texts
+from malmoi.labels.training_texts import LabelledText
 from malmoi.text.reading.sources import source_of_upload
 from tests.conftest import link_vectors
 

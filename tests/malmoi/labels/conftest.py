@@ -12,9 +12,10 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from malmoi.labels.access import ProjectAccess
-from malmoi.labels.people import Person, Role
+from malmoi.labels.people import Person
 from malmoi.labels.project import NewProject, ProjectLabel, ProjectSettings
 from malmoi.labels.projects import ProjectStore, set_member
+from malmoi.labels.roles import Role
 from malmoi.labels.text_import import import_texts
 from malmoi.text.reading.sources import source_of_upload
 from tests.malmoi.app.conftest import workplace

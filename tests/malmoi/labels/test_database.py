@@ -13,7 +13,7 @@ from malmoi.finetune.data.source import find_data
 from malmoi.finetune.run_config import read_config
 from malmoi.finetune.settings import KfoldSettings
 from malmoi.labels.database import LabelDatabase, label_database, without_password
-from malmoi.labels.records import iter_label_records
+from malmoi.labels.training_texts import iter_label_records
 from tests.malmoi.finetune.conftest import save_labels
 
 REVIEWS = [("배송 빨라요", "긍정"), ("별로예요", "부정"), ("그냥 그래요", "중립")]

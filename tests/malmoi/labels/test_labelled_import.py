@@ -57,7 +57,7 @@ def rows(access: ProjectAccess) -> list[list[tuple[Any, ...]]]:
     }
     found = []
     with access.reading() as connection:
-        book = LabelBook(connection, access.project_id, "single")
+        book = LabelBook(access, connection)
         for table, names in columns.items():
             query = (
                 select(*(getattr(table, name) for name in names))

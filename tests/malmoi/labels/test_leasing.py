@@ -11,9 +11,9 @@ from sqlalchemy import create_engine, func, select, text, update
 from malmoi.errors import InputError
 from malmoi.labels import access, annotating, leasing, scores
 from malmoi.labels.access import ProjectAccess, database_time
-from malmoi.labels.alike import acts_of_alike
 from malmoi.labels.annotating import Act, own_work, save_acts
 from malmoi.labels.leasing import lease_texts, return_leases, suggestion_of
+from malmoi.labels.near_duplicates import acts_of_alike
 from malmoi.labels.projects import change_settings
 from malmoi.labels.scores import TextScore, random_sample, write_scores
 from malmoi.labels.searching import read_model_views
@@ -40,8 +40,8 @@ def label(access: ProjectAccess, text_id: int, name: str = "긍정") -> None:
     save_acts(access, [Act(text_id=text_id, kind="label", labels=[name], request_id=request_id)])
 
 
-def ids(access: ProjectAccess, count: int, **order: str) -> list[int]:
-    return [one.text_id for one in lease_texts(access, count, **order)]  # type: ignore[arg-type]
+def ids(access: ProjectAccess, count: int) -> list[int]:
+    return [one.text_id for one in lease_texts(access, count)]
 
 
 def let_leases_expire(access: ProjectAccess) -> None:
@@ -166,10 +166,10 @@ def test_scores_order_the_texts_and_what_is_done_is_passed_over(make: Make) -> N
     assert {one.suggested_label for one in lease_texts(access, 3)} == {None}
     label(access, 4)
     return_leases(access)
-    assert ids(access, 1, order="scores") == [2]
+    assert ids(access, 1) == [2]
     return_leases(access)
     write_scores(access, "빠른 모델", [TextScore(text_id=1, priority=1.0)])
-    assert ids(access, 1, order="scores") == [1]
+    assert ids(access, 1) == [1]
 
 
 def test_wrong_scores_leave_the_order_as_it_was(make: Make) -> None:
@@ -307,16 +307,16 @@ def test_of_many_texts_as_many_are_held_as_were_asked_for(make: Make) -> None:
 
 
 def test_all_at_random_is_the_order_of_the_lottery(make: Make) -> None:
-    access = make(*[f"글 번호 {number}" for number in range(50)])
-    found = ids(access, 50, order="random")
+    access = make(*[f"글 번호 {number}" for number in range(50)], text_order="random")
+    found = ids(access, 50)
     assert sorted(found) == list(range(1, 51)) and found != sorted(found)
 
 
 def test_what_cannot_be_asked_for_is_refused(make: Make) -> None:
     access = make("글")
-    for count, order in ((0, "plain"), (201, "plain"), (1, "best")):
-        with pytest.raises(InputError, match="expected"):
-            ids(access, count, order=order)
+    for count in (0, 201):
+        with pytest.raises(InputError, match="expected 1 to 200 texts"):
+            ids(access, count)
 
 
 def make_alike(access: ProjectAccess, *ids: int) -> None:

@@ -12,11 +12,10 @@ from malmoi.labels.annotating import Act, own_work, save_acts, save_acts_of_othe
 from malmoi.labels.bulk_labels import save_labels_of_others
 from malmoi.labels.exporting import export_for, export_table
 from malmoi.labels.found_texts import add_texts
-from malmoi.labels.learning_texts import labelled_texts, texts_to_choose_from
 from malmoi.labels.leasing import lease_texts, return_leases
 from malmoi.labels.model_comparison import model_comparison, texts_behind
 from malmoi.labels.near_duplicates import group_alike
-from malmoi.labels.people import AccessError, Person, Role
+from malmoi.labels.people import AccessError, Person
 from malmoi.labels.project import (
     NewProject,
     ProjectLabel,
@@ -52,10 +51,12 @@ from malmoi.labels.review import (
     texts_to_review,
     texts_with_votes,
 )
+from malmoi.labels.roles import Role
 from malmoi.labels.scores import TextScore, random_sample, scoring_model, write_scores
 from malmoi.labels.searching import read_model_views
 from malmoi.labels.tasks import read_task
 from malmoi.labels.text_import import first_cells, import_texts
+from malmoi.labels.training_texts import labelled_texts, texts_to_choose_from
 from malmoi.text.reading.sources import source_of_upload
 from tests.malmoi.labels.conftest import LOCAL, Make, for_person
 

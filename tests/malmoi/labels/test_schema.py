@@ -18,17 +18,16 @@ from malmoi.errors import InputError
 from malmoi.labels import schema
 from malmoi.labels.annotating import Act, save_acts
 from malmoi.labels.database import LabelDatabase
-from malmoi.labels.learning_texts import labelled_texts
 from malmoi.labels.leasing import lease_texts
 from malmoi.labels.people import Person
 from malmoi.labels.project import ProjectSettings
 from malmoi.labels.projects import ProjectStore, change_settings, read_project
-from malmoi.labels.records import iter_label_records
 from malmoi.labels.review import progress
 from malmoi.labels.schema import HEAD, VERSION_TABLE, open_engine
 from malmoi.labels.scores import score_versions
 from malmoi.labels.stored_text import text_hash
 from malmoi.labels.tables import Base
+from malmoi.labels.training_texts import iter_label_records, labelled_texts
 from tests.malmoi.finetune.conftest import save_labels
 from tests.malmoi.labels.conftest import LOCAL
 

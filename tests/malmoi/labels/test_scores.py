@@ -8,7 +8,6 @@ from sqlalchemy import select
 
 from malmoi.errors import InputError
 from malmoi.labels.annotating import Act, save_acts
-from malmoi.labels.learning_texts import labelled_texts, texts_to_choose_from
 from malmoi.labels.leasing import lease_texts
 from malmoi.labels.near_duplicates import group_alike
 from malmoi.labels.people import AccessError
@@ -23,6 +22,7 @@ from malmoi.labels.scores import (
     write_scores,
 )
 from malmoi.labels.tables import ScoreVersionRow, TextRow, TextScoreRow
+from malmoi.labels.training_texts import labelled_texts, texts_to_choose_from
 from tests.malmoi.labels.conftest import Make, for_person
 
 

@@ -357,7 +357,7 @@ def test_a_bulk_change_is_of_the_number_that_was_told_or_of_nothing(make: Make) 
     ):
         with pytest.raises(InputError, match="expected"):
             relabel(reviewer, which, labels, request_id="x", expected=expected)
-    with pytest.raises(InputError, match="request of at most 100 characters"):
+    with pytest.raises(InputError, match="request of 1 to 100 characters"):
         relabel(reviewer, [1], ["긍정"], request_id="x" * 101, expected=1)
     assert not latest_relabellings(reviewer)
     assert [text.text_id for text in latest_decisions(reviewer)] == [3]

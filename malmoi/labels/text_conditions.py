@@ -1,9 +1,11 @@
-"""The few texts of a project with a flag, a note, a skip or a decision, found without the rest."""
+"""The few texts of a project with a flag, a note, a skip or a decision, found by an index."""
 
 from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, Select, literal_column, select
+from sqlalchemy import ColumnElement, Connection, Select, literal_column, select
 from sqlalchemy.orm import aliased
+from sqlalchemy.sql.expression import UnaryExpression
+from sqlalchemy.sql.operators import custom_op
 
 from malmoi.labels.tables import AdjudicationRow, AnnotationRow, PlaceRow, TextRow
 
@@ -62,3 +64,15 @@ def decided(project_id: int) -> list[ColumnElement[bool]]:
     """That a reviewer's decision of a text holds."""
     some = select(AdjudicationRow.text_id).where(AdjudicationRow.project_id == project_id)
     return [TextRow.id.in_(some), TextRow.adjudication_id.is_not(None)]
+
+
+def without_index(connection: Connection, column: Any) -> ColumnElement[Any]:
+    """The column, so that SQLite looks for no index of it (https://sqlite.org/optoverview.html).
+
+    It knows nothing of how often a value occurs, so it would find the texts of a project by an
+    index of another order than is wanted and sort them all. PostgreSQL counts, and is left alone.
+    """
+    if connection.dialect.name != "sqlite":
+        found: ColumnElement[Any] = column
+        return found
+    return UnaryExpression(column, operator=custom_op("+"))
