@@ -31,7 +31,7 @@ def test_what_is_wrong_with_a_file_is_told_in_korean(workplace: Path) -> None:
         ("a.csv", b"text\n\xff\xff\x00\x81\n", None),
         ("a.jsonl", '{"text": "좋아요"}\n{"text": 나빠요}\n', "a.jsonl:2"),
         ("a.jsonl", '{"text": "좋아요"}\n["나빠요"]\n', "a.jsonl:2"),
-        ("a.jsonl", '{"text": "좋아요"}\n{"text": ["나빠요"]}\n', "a.jsonl:2"),
+        ("a.jsonl", '{"text": "좋아요"}\n{"text": {"글": "나빠요"}}\n', "a.jsonl:2"),
         ("a.xlsx", b"PK\x03\x04 no workbook", "a.xlsx"),
         ("a.parquet", b"PAR1", "a.parquet"),
         ("a.txt", "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n", "a.txt"),
