@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import streamlit as st
 
-from malmoi.app.batch import Corrections, SavedLabel
 from malmoi.app.explanation import explain
 from malmoi.app.label_saving import (
     Decision,
@@ -24,6 +23,7 @@ from malmoi.app.label_saving import (
 )
 from malmoi.app.language import language, say
 from malmoi.app.plain_text import escaped
+from malmoi.app.table_classification import Corrections, SavedLabel
 from malmoi.errors import InputError
 from malmoi.free_names import free_name
 from malmoi.labels.annotating import Suggestion

@@ -6,7 +6,6 @@ from pathlib import PurePath
 import pandas as pd
 import streamlit as st
 
-from malmoi.app.batch import PERCENT, BatchResult, as_percent
 from malmoi.app.corrections import (
     PredictedRow,
     corrected_table,
@@ -19,6 +18,7 @@ from malmoi.app.corrections import (
 from malmoi.app.downloads import offer_table
 from malmoi.app.label_saving import place_for, tell_place
 from malmoi.app.language import say, say_choice_again
+from malmoi.app.table_classification import PERCENT, BatchResult, as_percent
 from malmoi.app.visit import Visit
 from malmoi.free_names import free_name
 

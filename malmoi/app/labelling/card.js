@@ -476,13 +476,11 @@ class Card {
   }
 
   toolButton(name) {
-    const button = document.createElement("button");
-    button.type = "button";
+    const title = make("span", { textContent: this.say[name] });
+    const button = make("button", { type: "button" }, title, keyOf(this.say.keys[shownCode(this.codes(name))]));
     button.dataset.do = name;
     if (["save", "skip", "flag", "note"].includes(name)) button.dataset.needs = "text";
-    button.className = name === "save" ? "strong" : "plain";
-    button.append(Object.assign(document.createElement("span"), { textContent: this.say[name] }));
-    button.append(keyOf(this.say.keys[shownCode(this.codes(name))]));
+    if (name === "save") button.className = "strong";
     return button;
   }
 
@@ -494,28 +492,18 @@ class Card {
         .filter((name) => name !== "save" || this.data.multi)
         .map((name) => [this.codes(name).map((code) => say.keys[code]).join(" · "), say[name]]),
     ];
-    const list = document.createElement("dl");
-    for (const [keys, does] of rows) {
-      list.append(Object.assign(document.createElement("dt"), { textContent: keys }));
-      list.append(Object.assign(document.createElement("dd"), { textContent: does }));
-    }
-    this.at.help.replaceChildren(Object.assign(document.createElement("h2"), { textContent: say.helpTitle }), list);
+    const items = rows.flatMap(([keys, does]) => [make("dt", { textContent: keys }), make("dd", { textContent: does })]);
+    this.at.help.replaceChildren(make("h2", { textContent: say.helpTitle }), make("dl", {}, ...items));
   }
 
   drawRecent(works) {
     const { at, say } = this;
     at.recentList.replaceChildren(
       ...works.map((work) => {
-        const item = document.createElement("li");
-        const labels = document.createElement("b");
-        labels.textContent = this.decision(work.state === "skipped" ? "skip" : "label", work.labels);
-        const words = document.createElement("span");
-        words.textContent = `${work.flagged ? "⚑ " : ""}${work.text}${work.note ? ` — ${work.note}` : ""}`;
-        const button = Object.assign(document.createElement("button"), { type: "button", className: "plain small" });
-        button.textContent = say.change;
-        button.change = work;
-        item.append(labels, words, button);
-        return item;
+        const decision = this.decision(work.state === "skipped" ? "skip" : "label", work.labels);
+        const words = `${work.flagged ? "⚑ " : ""}${work.text}${work.note ? ` — ${work.note}` : ""}`;
+        const change = { type: "button", className: "small", textContent: say.change, change: work };
+        return make("li", {}, make("b", { textContent: decision }), make("span", { textContent: words }), make("button", change));
       }),
     );
     if (!works.length) at.recentList.textContent = say.noWork;
@@ -524,13 +512,11 @@ class Card {
   notice(sentence, name = "") {
     const { notices } = this.at;
     if (name) notices.querySelector(`[data-name=${name}]`)?.remove();
-    const notice = document.createElement("div");
-    notice.dataset.name = name;
-    notice.append(Object.assign(document.createElement("span"), { textContent: sentence }));
-    const close = Object.assign(document.createElement("button"), { type: "button", textContent: "×" });
+    const close = make("button", { type: "button", textContent: "×" });
     close.setAttribute("aria-label", this.say.close);
+    const notice = make("div", {}, make("span", { textContent: sentence }), close);
+    notice.dataset.name = name;
     close.addEventListener("click", () => notice.remove());
-    notice.append(close);
     notices.append(notice);
     while (notices.children.length > 3) notices.firstChild.remove();
   }

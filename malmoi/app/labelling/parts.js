@@ -1,22 +1,22 @@
 // Elements of the labelling card, and what others on the page are.
 
+function make(tag, properties = {}, ...children) {
+  const element = Object.assign(document.createElement(tag), properties);
+  element.append(...children);
+  return element;
+}
+
 function labelButton(label) {
-  const button = document.createElement("button");
-  button.type = "button";
+  const title = make("span", { textContent: label.title });
+  const button = make("button", { type: "button", title: label.meaning }, keyOf(label.key?.toUpperCase()), title);
   button.dataset.label = label.name;
   button.style.setProperty("--color", label.color);
-  button.title = label.meaning;
   if (label.key) button.setAttribute("aria-keyshortcuts", label.key);
-  button.append(keyOf(label.key?.toUpperCase()));
-  button.append(Object.assign(document.createElement("span"), { textContent: label.title }));
   return button;
 }
 
 function keyOf(name) {
-  const key = document.createElement("kbd");
-  key.textContent = name ?? "";
-  key.hidden = !name;
-  return key;
+  return make("kbd", { textContent: name ?? "", hidden: !name });
 }
 
 function isButton(element) {

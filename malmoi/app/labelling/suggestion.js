@@ -18,9 +18,7 @@ function markedWords(text, words) {
   return weighted(text, words).map((piece) => {
     const share = Math.abs(piece.weight ?? 0) / most;
     if (share < 0.15) return document.createTextNode(piece.text);
-    const mark = document.createElement("mark");
-    mark.textContent = piece.text;
-    mark.className = piece.weight > 0 ? "for" : "against";
+    const mark = make("mark", { textContent: piece.text, className: piece.weight > 0 ? "for" : "against" });
     mark.style.setProperty("--share", share.toFixed(2));
     return mark;
   });

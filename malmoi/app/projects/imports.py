@@ -10,7 +10,7 @@ from malmoi.app.jobs import Job, Key, import_key, jobs
 from malmoi.app.language import say
 from malmoi.app.learning import after_import
 from malmoi.app.navigation import open_project
-from malmoi.app.projects.counts import count_again
+from malmoi.app.projects.progress_counts import count_again
 from malmoi.app.projects.uploads import UploadFolder
 from malmoi.app.rows_left_out import draw_left_out, explain_file, offer_left_out
 from malmoi.app.visit import OpenProject

@@ -8,7 +8,7 @@ from malmoi.app.explanation import explain
 from malmoi.app.language import say
 from malmoi.app.navigation import open_project
 from malmoi.app.plain_text import escaped
-from malmoi.app.projects.counts import counted
+from malmoi.app.projects.progress_counts import counted
 from malmoi.app.visit import PROJECT, Visit
 from malmoi.errors import InputError
 from malmoi.labels.project import Project

@@ -9,7 +9,6 @@ from pathlib import PurePath
 import pandas as pd
 import streamlit as st
 
-from malmoi.app.batch import BatchResult, classify_table, default_text_column
 from malmoi.app.explanation import explain
 from malmoi.app.found_models import short_name
 from malmoi.app.job_bar import draw_job
@@ -18,6 +17,7 @@ from malmoi.app.language import say
 from malmoi.app.model_choice import ChosenModel, choose_model
 from malmoi.app.result_table import show_result
 from malmoi.app.rows_left_out import draw_left_out, explain_file, offer_left_out
+from malmoi.app.table_classification import BatchResult, classify_table, default_text_column
 from malmoi.app.visit import LOCAL_NAME, Visit
 from malmoi.errors import InputError, UnexpectedError
 from malmoi.labels.text_import import BAD_ROWS_KEPT

@@ -3,12 +3,12 @@
 import streamlit as st
 
 from malmoi.app.navigation import next_projects_view
-from malmoi.app.projects.beginnings import draw_beginnings
 from malmoi.app.projects.exports import draw_exports
 from malmoi.app.projects.imports import draw_import
 from malmoi.app.projects.more_texts import draw_more_texts
 from malmoi.app.projects.new_project import draw_new_project, fill_taken_labels
 from malmoi.app.projects.overview import draw_overview
+from malmoi.app.projects.task_projects import draw_task_projects
 from malmoi.app.sections import choose_section
 from malmoi.app.visit import Visit
 from malmoi.messages import Phrase
@@ -35,7 +35,7 @@ def show(visit: Visit) -> None:
         draw_import(visit.open_project, with_end=view in ("list", "texts"))
     if view == "new":
         draw_new_project(visit)
-        draw_beginnings(visit)
+        draw_task_projects(visit)
     elif view == "texts" and visit.open_project is not None:
         visit.open_project.draw_name()
         draw_more_texts(visit.open_project)

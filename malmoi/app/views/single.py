@@ -16,7 +16,7 @@ from malmoi.app.language import say
 from malmoi.app.model_choice import ChosenModel, choose_model
 from malmoi.app.plain_text import shortened
 from malmoi.app.projects.guideline import show_guideline
-from malmoi.app.views.several import show_several
+from malmoi.app.views.pasted_lines import show_several
 from malmoi.app.visit import Visit
 from malmoi.app.word_views import show_words
 from malmoi.errors import InputError

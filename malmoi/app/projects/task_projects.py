@@ -18,7 +18,7 @@ from malmoi.text.reading.options import ReadOptions
 from malmoi.text.reading.sources import find_sources
 
 
-def draw_beginnings(visit: Visit) -> None:
+def draw_task_projects(visit: Visit) -> None:
     """Offer what there is; nothing where there is nothing."""
     try:
         tasks = own_tasks()

@@ -10,10 +10,15 @@ import pytest
 import streamlit as st
 from openpyxl import load_workbook
 
-from malmoi.app.batch import Corrections, SavedLabel, classify_table, default_text_column
 from malmoi.app.corrections import PredictedRow, ShownRows, corrected_table, save, take_edits
 from malmoi.app.downloads import table_file
 from malmoi.app.label_saving import place_for, take_labels_back
+from malmoi.app.table_classification import (
+    Corrections,
+    SavedLabel,
+    classify_table,
+    default_text_column,
+)
 from malmoi.app.visit import Visit
 from malmoi.errors import InputError
 from malmoi.inference.description import ModelDescription

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import pandas as pd
 import streamlit as st
 
-from malmoi.app.batch import BatchResult, classify_table
 from malmoi.app.explanation import explain
 from malmoi.app.language import say
 from malmoi.app.model_choice import ChosenModel
 from malmoi.app.result_table import show_result
+from malmoi.app.table_classification import BatchResult, classify_table
 from malmoi.app.visit import Visit
 from malmoi.errors import InputError
 
