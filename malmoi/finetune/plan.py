@@ -208,10 +208,7 @@ class Found:
     """What only the data, the encoder and the machine can tell.
 
     Attributes:
-        data_path: of the labelled texts.
-        data_sha256: see `DataPlan`.
-        texts: how many.
-        labels: their names, in the order of their ids.
+        data: what is learned.
         model: see `EncoderPlan`.
         keep_head: the encoder is a finished classifier that is gone on from.
         hidden_size: of the encoder.
@@ -222,10 +219,7 @@ class Found:
         memory: of the machine, in bytes.
     """
 
-    data_path: str
-    data_sha256: str
-    texts: int
-    labels: tuple[str, ...]
+    data: DataPlan
     model: str
     keep_head: bool
     hidden_size: int
@@ -249,21 +243,15 @@ def plan(config: KfoldConfig, found: Found) -> KfoldPlan:
         keys.training,
         hidden_size=found.hidden_size,
         longest_input=found.longest_input,
-        texts=found.texts,
-        task=flags.task,
+        texts=found.data.texts,
+        task=found.data.task,
         random_weights=random_weights,
     )
     jobs = flags.jobs
     if jobs is None:
         jobs = _side_by_side(found, training, flags.seeds * flags.folds + 1)
     return KfoldPlan(
-        data=DataPlan(
-            path=found.data_path,
-            sha256=found.data_sha256,
-            texts=found.texts,
-            task=flags.task,
-            labels=found.labels,
-        ),
+        data=found.data,
         folds=_plan_folds(config),
         encoder=EncoderPlan(
             model=found.model,
@@ -272,7 +260,7 @@ def plan(config: KfoldConfig, found: Found) -> KfoldPlan:
         ),
         training=training,
         linear=LinearPlan(
-            enabled=keys.linear.enabled and flags.task == "single",
+            enabled=keys.linear.enabled and found.data.task == "single",
             kiwi=keys.linear.kiwi,
             balanced=keys.training.class_weights == "balanced",
         ),
@@ -323,7 +311,7 @@ def _side_by_side(found: Found, training: TrainingPlan, trainings: int) -> int:
     Two of one thread each are done before one after the other with both threads, for neither ever
     waits (docs/performance.md).
     """
-    steps = trainings * training.epochs * found.texts / training.batch_size
+    steps = trainings * training.epochs * found.data.texts / training.batch_size
     if found.device != "cpu" or steps < _WORTH_STARTING:
         return 1
     room = found.memory // 2 // (_PROCESS_BYTES + found.parameters * _PARAMETER_BYTES)

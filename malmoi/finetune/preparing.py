@@ -22,7 +22,7 @@ from malmoi.finetune.data.folds import (
     numbered,
     strata_of,
 )
-from malmoi.finetune.plan import FoldsPlan, Found, KfoldPlan, plan
+from malmoi.finetune.plan import DataPlan, FoldsPlan, Found, KfoldPlan, plan
 from malmoi.finetune.report.files import package_versions
 from malmoi.finetune.run_config import KfoldConfig
 from malmoi.finetune.settings import LlmSettings, TrainSettings
@@ -97,10 +97,7 @@ def prepare(config: KfoldConfig) -> Prepared:
     decided = plan(
         config,
         Found(
-            data_path=str(examples.path),
-            data_sha256=examples.sha256,
-            texts=len(examples.texts),
-            labels=tuple(examples.labels),
+            data=data_plan(examples),
             model=model_name(keys.start.continue_from or flags.model or "", beginning.source),
             keep_head=beginning.keep_head,
             hidden_size=hidden_size(untrained),
@@ -204,6 +201,17 @@ def model_name(given: str, source: str) -> str:
         return source
     commit = place.parent.name if place.name == ENCODER else place.name
     return f"{given}@{commit}"
+
+
+def data_plan(examples: Examples) -> DataPlan:
+    """What a plan says of the texts."""
+    return DataPlan(
+        path=str(examples.path),
+        sha256=examples.sha256,
+        texts=len(examples.texts),
+        task=examples.task,
+        labels=tuple(examples.labels),
+    )
 
 
 def split_texts(examples: Examples, folds: FoldsPlan) -> SplitTexts:

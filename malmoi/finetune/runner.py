@@ -19,8 +19,15 @@ from malmoi.files import directory_at_once
 from malmoi.finetune.baselines.baseline import Baseline
 from malmoi.finetune.baselines.compare import compare, measure_learning_curve
 from malmoi.finetune.evaluation.learning_curve import CurvePoint
-from malmoi.finetune.plan import DataPlan, plan_quick
-from malmoi.finetune.preparing import Prepared, model_name, prepare, read_texts, split_texts
+from malmoi.finetune.plan import plan_quick
+from malmoi.finetune.preparing import (
+    Prepared,
+    data_plan,
+    model_name,
+    prepare,
+    read_texts,
+    split_texts,
+)
 from malmoi.finetune.report.files import check_free
 from malmoi.finetune.report.terminal import (
     print_absent_labels,
@@ -146,18 +153,8 @@ def _linear_alone(config: KfoldConfig) -> Iterator[_Fitted]:
     examples, notes = read_texts(config)
     place = _frozen_encoder(config)
     name = None if place is None else model_name(flags.model or "", str(place))
-    plan = plan_quick(
-        config,
-        DataPlan(
-            path=str(examples.path),
-            sha256=examples.sha256,
-            texts=len(examples.texts),
-            task=flags.task,
-            labels=tuple(examples.labels),
-        ),
-        name,
-        choose_device(flags.device).type,
-    )
+    device = choose_device(flags.device).type
+    plan = plan_quick(config, data_plan(examples), encoder=name, device=device)
     split = split_texts(examples, plan.folds)
     print_data(examples, split.groups)
     print(f"model: linear, beside it the encoder {name}, not trained" if name else "model: linear")

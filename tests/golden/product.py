@@ -206,10 +206,13 @@ def kfold_plans(device: str) -> Iterator[tuple[str, dict[str, Any]]]:
         for task in ("single", "multi", "pair", "pair-regression"):
             for width, parameters in ((256, 14_000_000), (768, 110_000_000)):
                 found = malmoi.finetune.plan.Found(
-                    data_path="texts.csv",
-                    data_sha256="0" * 64,
-                    texts=2_000,
-                    labels=("가", "나"),
+                    data=malmoi.finetune.plan.DataPlan(
+                        path="texts.csv",
+                        sha256="0" * 64,
+                        texts=2_000,
+                        task=task,
+                        labels=("가", "나"),
+                    ),
                     model="encoder",
                     keep_head=False,
                     hidden_size=width,

@@ -7,17 +7,15 @@ from typing import Any
 import pytest
 
 from malmoi.errors import InputError
-from malmoi.finetune.plan import Found, KfoldPlan, plan
+from malmoi.finetune.plan import DataPlan, Found, KfoldPlan, plan
 from malmoi.finetune.run_config import read_config
 from malmoi.finetune.settings import ABOUT_RECIPES, RECIPES, KfoldRecipe, KfoldSettings
 from malmoi.settings import as_toml, keys_of, read_recipe, recipe_names
 from malmoi.text.duplicates.near import DEFAULT_THRESHOLD
 
+DATA = DataPlan(path="texts.csv", sha256="0" * 64, texts=100, task="single", labels=("가", "나"))
 FOUND = Found(
-    data_path="texts.csv",
-    data_sha256="0" * 64,
-    texts=100,
-    labels=("가", "나"),
+    data=DATA,
     model="checkpoints/malmoi-small",
     keep_head=False,
     hidden_size=256,
@@ -44,10 +42,10 @@ def test_every_number_of_a_training_is_decided() -> None:
         ({"recipe": "few-texts"}, {"learning_rate": 5e-4, "layer_decay": 1.0, "epochs": 10}),
         # A flag holds before the recipe, also where it is the default.
         ({"recipe": "few-texts", "epochs": 3}, {"epochs": 3}),
-        ({"found": {"texts": 20_000}}, {"epochs": 10, "learning_rate": 3e-4}),
-        ({"found": {"texts": 50_000}}, {"epochs": 4}),
-        ({"found": {"texts": 600_000}}, {"epochs": 3}),
-        ({"found": {"texts": 600_000}, "epochs": 10}, {"epochs": 10}),
+        ({"found": {"data": replace(DATA, texts=20_000)}}, {"epochs": 10, "learning_rate": 3e-4}),
+        ({"found": {"data": replace(DATA, texts=50_000)}}, {"epochs": 4}),
+        ({"found": {"data": replace(DATA, texts=600_000)}}, {"epochs": 3}),
+        ({"found": {"data": replace(DATA, texts=600_000)}, "epochs": 10}, {"epochs": 10}),
         ({}, {"dev_fraction": 0.0, "patience": 2}),
         ({"keys": ("training.early_stopping_fraction=0.2",)}, {"dev_fraction": 0.2}),
     ):
@@ -59,7 +57,8 @@ def test_every_number_of_a_training_is_decided() -> None:
 
 def test_several_labels_keep_texts_for_their_thresholds() -> None:
     settings = KfoldSettings(task="multi", data="texts.csv")
-    assert plan(read_config(settings), FOUND).training.dev_fraction == 0.1
+    several = replace(FOUND, data=replace(DATA, task="multi"))
+    assert plan(read_config(settings), several).training.dev_fraction == 0.1
 
 
 def test_as_many_trainings_at_once_as_the_machine_holds() -> None:
@@ -71,12 +70,12 @@ def test_as_many_trainings_at_once_as_the_machine_holds() -> None:
         ({"parameters": 110_000_000}, {}, 1),
         ({"threads": 1}, {}, 1),
         ({"device": "cuda"}, {}, 1),
-        ({"texts": 100}, {}, 1),  # seconds: no process starts as fast
-        ({"texts": 100}, {"seeds": 4}, 3),
+        ({"data": DATA}, {}, 1),  # seconds: no process starts as fast
+        ({"data": DATA}, {"seeds": 4}, 3),
         ({}, {"jobs": 2}, 2),
         ({"device": "cuda"}, {"jobs": 2}, 2),
     ):
-        found = replace(FOUND, **({"texts": 1000} | of_machine))
+        found = replace(FOUND, **({"data": replace(DATA, texts=1000)} | of_machine))
         assert planned(found, **flags).execution.jobs == jobs
 
 
@@ -91,7 +90,7 @@ def test_folds_start_and_comparisons() -> None:
 
 
 def test_names_paths_and_processes_do_not_make_another_run() -> None:
-    same = replace(FOUND, data_path="moved.csv", model="elsewhere")
+    same = replace(FOUND, data=replace(DATA, path="moved.csv"), model="elsewhere")
     assert planned(same, jobs=3, baselines=True).deciding() == planned().deciding()
     assert planned(seed=1).deciding() != planned().deciding()
     assert planned(replace(FOUND, device="cuda")).deciding() != planned().deciding()

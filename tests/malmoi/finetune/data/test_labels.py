@@ -22,8 +22,6 @@ from malmoi.text.reading.options import ReadOptions
 from malmoi.text.reading.records import load_table
 from tests.malmoi.finetune.conftest import save_labels
 
-MULTI, PAIRS = RowFormat(task="multi"), RowFormat(task="pair")
-VALUES = RowFormat(task="pair-regression")
 TEXTS = ["배송이 빨라요", "맛이 없어요", "값이 비싸요", "그저 그래요", "다시 살게요", "상했어요"]
 
 
@@ -43,6 +41,16 @@ def labelled(folder: Path, cells: Sequence[object]) -> Path:
 def write_lines(path: Path, rows: Sequence[dict[str, Any]]) -> Path:
     path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
     return path
+
+
+def read(
+    path: Path,
+    labels: Sequence[str] | None = None,
+    *,
+    notes: ReadingNotes | None = None,
+    **form: Any,
+) -> Examples:
+    return read_examples(path, labels, RowFormat(**form), notes=notes)
 
 
 def names_of(examples: Examples) -> list[list[str]]:
@@ -151,7 +159,7 @@ def test_equal_labels_are_one_class(tmp_path: Path) -> None:
             {"긍정": 3, "부정": 3},
         ),
     ):
-        counts = read_examples(labelled(tmp_path, cells)).counts
+        counts = read(labelled(tmp_path, cells)).counts
         assert list(counts.items()) == list(labels.items())
 
 
@@ -164,10 +172,10 @@ def test_a_label_that_goes_on_like_another_is_that_one() -> None:
 def test_nearly_equal_labels_are_asked_about(tmp_path: Path) -> None:
     data = labelled(tmp_path, ["Positive", "positive", "negative"] * 2)
     with pytest.raises(InputError, match=r"Positive \(2, first .*positive \(2, .*--labels"):
-        read_examples(data)
-    assert read_examples(data, ["negative", "positive", "Positive"]).counts["Positive"] == 2
+        read(data)
+    assert read(data, ["negative", "positive", "Positive"]).counts["Positive"] == 2
     with pytest.raises(InputError, match="did you mean positive"):
-        read_examples(data, ["negative", "positive"])
+        read(data, ["negative", "positive"])
 
 
 def test_several_labels_want_another_task(tmp_path: Path) -> None:
@@ -176,52 +184,44 @@ def test_several_labels_want_another_task(tmp_path: Path) -> None:
         with pytest.raises(
             InputError, match=r"table\.csv:3.*found 2 \(가격, 배송\); give --task multi"
         ):
-            read_examples(data)
-        assert names_of(read_examples(data, form=MULTI)) == [
-            ["가격"],
-            ["가격", "배송"],
-            ["배송"],
-        ]
+            read(data)
+        assert names_of(read(data, task="multi")) == [["가격"], ["가격", "배송"], ["배송"]]
 
 
 def test_another_separator_is_asked_about(tmp_path: Path) -> None:
     for mark in ("#", ";", "|", "/", "+", "·", "、", "，"):
         data = labelled(tmp_path, ["가격", f"가격{mark}배송", "배송"])
         with pytest.raises(InputError, match=rf'give --set data.label_separator="\{mark}"'):
-            read_examples(data, form=MULTI)
+            read(data, task="multi")
         with pytest.raises(InputError, match=r"give --task multi --set data\.label_separator"):
-            read_examples(data)
-        found = read_examples(data, form=RowFormat(task="multi", label_separator=mark))
+            read(data)
+        found = read(data, task="multi", label_separator=mark)
         assert names_of(found) == [["가격"], ["가격", "배송"], ["배송"]]
-        assert (
-            len(read_examples(data, form=RowFormat(task="multi", label_separator=",")).labels) == 3
-        )
+        assert len(read(data, task="multi", label_separator=",").labels) == 3
 
 
 def test_a_text_without_a_label(tmp_path: Path) -> None:
     data = labelled(tmp_path, ["", "가격", "", "배송", "가격,배송", "nan"])
-    found = read_examples(data, form=MULTI)
+    found = read(data, task="multi")
     assert names_of(found) == [[], ["가격"], [], ["배송"], ["가격", "배송"], []]
     assert (found.without_label, found.unlabelled) == (3, 0)
     assert found.targets.sum() == 4
-    found = read_examples(data, form=RowFormat(task="multi", skip_unlabelled=True))
+    found = read(data, task="multi", skip_unlabelled=True)
     assert names_of(found) == [["가격"], ["배송"], ["가격", "배송"]]
     assert (found.without_label, found.unlabelled) == (0, 3)
     with pytest.raises(InputError, match="give --task multi"):
-        read_examples(data)
+        read(data)
     with pytest.raises(InputError, match=r"1 of 3 rows .* have no label"):
-        read_examples(labelled(tmp_path, ["", "가격", "배송"]))
-    found = read_examples(
-        labelled(tmp_path, ["", "가격", "배송"]), form=RowFormat(skip_unlabelled=True)
-    )
+        read(labelled(tmp_path, ["", "가격", "배송"]))
+    found = read(labelled(tmp_path, ["", "가격", "배송"]), skip_unlabelled=True)
     assert (found.labels, len(found.texts), found.unlabelled) == (["가격", "배송"], 2, 1)
 
 
 def test_an_empty_cell_beside_empty_lists_is_no_text_of_no_label(tmp_path: Path) -> None:
     data = labelled(tmp_path, ["", "가격", "[]", "배송", "가격,배송", "nan"])
     with pytest.raises(InputError, match=r"2 of 6 rows .* first is .*:2, while 1 say by \[\]"):
-        read_examples(data, form=MULTI)
-    found = read_examples(data, form=RowFormat(task="multi", skip_unlabelled=True))
+        read(data, task="multi")
+    found = read(data, task="multi", skip_unlabelled=True)
     assert names_of(found) == [["가격"], [], ["배송"], ["가격", "배송"]]
     assert (found.without_label, found.unlabelled) == (1, 2)
 
@@ -249,38 +249,35 @@ def test_of_annotations_those_count_that_hold(tmp_path: Path) -> None:
             [said("배송"), said("배송"), said("가격", ground_truth=False, was_cancelled=True)],
             [said("배송"), said("가격", ground_truth=True)],
         ]
-        found = read_examples(tasks(tmp_path, *held), form=RowFormat(task=task, **columns))
+        found = read(tasks(tmp_path, *held), task=task, **columns)
         assert found.counts == {"가격": 2, "배송": 1}
         # Two who differ are no text with both labels.
         with pytest.raises(InputError, match="annotators who agree on a text, found 가격 and 배송"):
-            read_examples(
-                tasks(tmp_path, *held, [said("가격"), said("배송")]),
-                form=RowFormat(task=task, **columns),
-            )
+            read(tasks(tmp_path, *held, [said("가격"), said("배송")]), task=task, **columns)
         # Nor is a text that nobody has labelled one of no label.
         nobody = tasks(tmp_path, *held, [], [said("가격", was_cancelled=True)])
         with pytest.raises(
             InputError, match=r"2 of 5 rows .* have no label, the first is .*id 3; "
         ):
-            read_examples(nobody, form=RowFormat(task=task, **columns))
-        found = read_examples(nobody, form=RowFormat(task=task, skip_unlabelled=True, **columns))
+            read(nobody, task=task, **columns)
+        found = read(nobody, task=task, skip_unlabelled=True, **columns)
         assert (len(found.texts), found.unlabelled, found.without_label) == (3, 2, 0)
 
 
 def test_a_value_counts_however_it_is_written(tmp_path: Path) -> None:
     rows = [("가", "나", "4.50"), ("가", "나", "4.5"), ("다", "라", "2"), ("다", "라", "3")]
     data = write_table(tmp_path / "pairs.csv", ("sentence1", "sentence2", "score"), rows)
-    found = read_examples(data, form=VALUES)
+    found = read(data, task="pair-regression")
     assert found.values == [4.5, 2.0]
     assert (found.repeats, found.contradictions) == (1, 1)
     write_table(data, ("sentence1", "sentence2", "score"), [*rows, ("마", "바", "4,5")])
     with pytest.raises(InputError, match="found '4,5'; correct it, with a point before decimals"):
-        read_examples(data, form=VALUES)
+        read(data, task="pair-regression")
 
 
 def test_no_row_with_a_label_is_told(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"at least two labels in .*, found none; "):
-        read_examples(labelled(tmp_path, ["", "", "nan"]), form=MULTI)
+        read(labelled(tmp_path, ["", "", "nan"]), task="multi")
 
 
 ONE_HOT = [(text, place % 2, int(place > 1), "메모") for place, text in enumerate(TEXTS)]
@@ -289,7 +286,7 @@ ONE_HOT = [(text, place % 2, int(place > 1), "메모") for place, text in enumer
 def test_columns_of_0_and_1(tmp_path: Path) -> None:
     for name in ("onehot.tsv", "onehot.csv"):
         data = write_table(tmp_path / name, ("text", "배송", "품질", "비고"), ONE_HOT)
-        found = read_examples(data, form=MULTI)
+        found = read(data, task="multi")
         assert found.labels == ["배송", "품질"] and found.label_columns == ("배송", "품질")
         assert names_of(found) == [
             [],
@@ -300,27 +297,27 @@ def test_columns_of_0_and_1(tmp_path: Path) -> None:
             ["배송", "품질"],
         ]
         said: list[str] = []
-        read_examples(data, notes=ReadingNotes(say=said.append), form=MULTI)
+        read(data, notes=ReadingNotes(say=said.append), task="multi")
         assert said[0].startswith(f"reading {name}: texts from column 'text', parted by ")
-        named = read_examples(data, form=RowFormat(task="multi", label_column="품질, 배송"))
+        named = read(data, task="multi", label_column="품질, 배송")
         assert names_of(named) == names_of(found)
         with pytest.raises(
             InputError, match=r"columns of 0 and 1 \(배송, 품질\): give --task multi"
         ):
-            read_examples(data)
+            read(data)
         with pytest.raises(InputError, match="expected 0 or 1 in 비고, found '메모'"):
-            read_examples(data, form=RowFormat(task="multi", label_column="배송,비고"))
+            read(data, task="multi", label_column="배송,비고")
 
 
 def test_columns_of_o_and_x(tmp_path: Path) -> None:
     for yes, no in (("O", "X"), ("O", ""), ("Ｏ", "Ｘ"), ("○", "×"), ("Y", "N"), ("예", "아니오")):
         rows = [(text, *(yes if cell else no for cell in cells)) for text, *cells, _ in ONE_HOT]
         data = write_table(tmp_path / "ox.csv", ("text", "배송", "품질"), rows)
-        found = read_examples(data, form=MULTI)
+        found = read(data, task="multi")
         assert found.labels == ["배송", "품질"]
         assert names_of(found)[:4] == [[], ["배송"], ["품질"], ["배송", "품질"]]
         with pytest.raises(InputError, match=r"\(배송, 품질\): give --task multi"):
-            read_examples(data)
+            read(data)
 
 
 def test_one_wrong_cell_does_not_lose_a_label(tmp_path: Path) -> None:
@@ -330,8 +327,8 @@ def test_one_wrong_cell_does_not_lose_a_label(tmp_path: Path) -> None:
     header = ("text", "배송", "품질", "가격", "좋아요")
     data = write_table(tmp_path / "onehot.csv", header, rows)
     with pytest.raises(InputError, match=r"cell of 가격, as in 배송, 품질, found '2'.* 1 of 30"):
-        read_examples(data, form=MULTI)
-    found = read_examples(data, form=RowFormat(task="multi", label_column="배송,품질"))
+        read(data, task="multi")
+    found = read(data, task="multi", label_column="배송,품질")
     assert found.labels == ["배송", "품질"]
 
 
@@ -340,7 +337,7 @@ def test_json_lines_with_lists_and_objects(tmp_path: Path) -> None:
         {"id": place, "text": text, "label": [["긍정", "부정"][place % 2]], "Comments": []}
         for place, text in enumerate(TEXTS)
     ]
-    assert read_examples(write_lines(tmp_path / "a.jsonl", doccano)).counts == {
+    assert read(write_lines(tmp_path / "a.jsonl", doccano)).counts == {
         "긍정": 3,
         "부정": 3,
     }
@@ -349,13 +346,10 @@ def test_json_lines_with_lists_and_objects(tmp_path: Path) -> None:
         for place, text in enumerate(TEXTS)
     ]
     data = write_lines(tmp_path / "b.jsonl", nested)
-    found = read_examples(
-        data,
-        form=RowFormat(reading=ReadOptions(text_column="data.text"), label_column="labels.kind"),
-    )
+    found = read(data, reading=ReadOptions(text_column="data.text"), label_column="labels.kind")
     assert found.texts == TEXTS and found.label_ids == [0, 1, 0, 1, 0, 1]
     with pytest.raises(InputError, match=r"--text-column, as one of data\.text"):
-        read_examples(data)
+        read(data)
 
 
 def test_lists_of_an_upload_are_shown(tmp_path: Path) -> None:
@@ -370,7 +364,7 @@ def test_pairs_as_klue_has_them(tmp_path: Path) -> None:
         {"guid": str(place), "premise": text, "hypothesis": TEXTS[place - 1], "gold_label": kind}
         for place, (text, kind) in enumerate(zip(TEXTS, ["맞음", "틀림"] * 3, strict=True))
     ]
-    found = read_examples(write_lines(tmp_path / "nli.jsonl", inference), form=PAIRS)
+    found = read(write_lines(tmp_path / "nli.jsonl", inference), task="pair")
     assert found.labels == ["맞음", "틀림"] and found.pairs == [TEXTS[-1], *TEXTS[:-1]]
     likeness = [
         {
@@ -381,15 +375,8 @@ def test_pairs_as_klue_has_them(tmp_path: Path) -> None:
         for place, text in enumerate(TEXTS)
     ]
     data = write_lines(tmp_path / "sts.jsonl", likeness)
-    assert read_examples(data, form=VALUES).values == [
-        0.5,
-        1.5,
-        2.5,
-        3.5,
-        4.5,
-        5.5,
-    ]
-    assert read_examples(data, form=PAIRS).label_ids == [0, 1, 0, 1, 0, 1]
+    assert read(data, task="pair-regression").values == [0.5, 1.5, 2.5, 3.5, 4.5, 5.5]
+    assert read(data, task="pair").label_ids == [0, 1, 0, 1, 0, 1]
 
 
 CLASS_LABEL = {"names": ["부정", "긍정"], "_type": "ClassLabel"}
@@ -406,11 +393,11 @@ def arrow_table(labels: list[Any], feature: object) -> pyarrow.Table:
 def test_named_classes_of_parquet(tmp_path: Path) -> None:
     path = tmp_path / "train.parquet"
     pyarrow.parquet.write_table(arrow_table([0, 1, 1, 0, 1, 1], CLASS_LABEL), path)
-    assert read_examples(path).counts == {"긍정": 4, "부정": 2}
+    assert read(path).counts == {"긍정": 4, "부정": 2}
     several = {"feature": CLASS_LABEL, "_type": "List"}
     table = arrow_table([[0], [0, 1], [], [1], [0], [1]], several)
     pyarrow.parquet.write_table(table, path)
-    found = names_of(read_examples(path, form=MULTI))
+    found = names_of(read(path, task="multi"))
     assert found[:3] == [["부정"], ["긍정", "부정"], []]
 
 
@@ -424,15 +411,15 @@ def test_a_folder_that_save_to_disk_wrote(tmp_path: Path, stream: bool) -> None:
     with make(path, table.schema) as writer:
         writer.write_table(table)
     (folder / "state.json").write_text('{"_data_files": []}')
-    assert read_examples(tmp_path / "saved").counts == {"긍정": 4, "부정": 2}
+    assert read(tmp_path / "saved").counts == {"긍정": 4, "부정": 2}
     with pytest.raises(InputError, match=r"2 of 6 rows"):
         table = arrow_table([-1, 1, 1, 0, 1, -1], CLASS_LABEL)
         with make(path, table.schema) as writer:
             writer.write_table(table)
-        read_examples(tmp_path / "saved")
+        read(tmp_path / "saved")
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(InputError, match="expected an Arrow file, found a damaged"):
-        read_examples(tmp_path / "saved")
+        read(tmp_path / "saved")
 
 
 def test_texts_that_belong_together(tmp_path: Path) -> None:
@@ -443,24 +430,24 @@ def test_texts_that_belong_together(tmp_path: Path) -> None:
         )
     ]
     data = write_table(tmp_path / "table.csv", ("text", "label", "writer"), rows)
-    groups = read_examples(data, form=RowFormat(group_column="writer")).groups
+    groups = read(data, group_column="writer").groups
     assert groups is not None
     assert groups[0] == groups[2] and groups[1] == groups[5]
     assert len(set(groups.tolist())) == 4  # without a writer a text stands alone
-    assert read_examples(data).groups is None
+    assert read(data).groups is None
     with pytest.raises(InputError, match=r"no group column: .* with --set data\.group_column"):
-        read_examples(data, form=RowFormat(group_column="who"))
+        read(data, group_column="who")
 
 
 def test_the_label_database_has_no_other_columns(tmp_path: Path) -> None:
     path = tmp_path / "labels.db"
     save_labels(f"sqlite:///{path}", [(text, "가나"[n % 2]) for n, text in enumerate(TEXTS)])
-    assert read_examples(path).counts == {"가": 3, "나": 3}
+    assert read(path).counts == {"가": 3, "나": 3}
     with pytest.raises(InputError, match=r"leave out data\.group_column"):
-        read_examples(path, form=RowFormat(group_column="annotator"))
+        read(path, group_column="annotator")
 
 
 def test_only_some_of_the_texts(tmp_path: Path) -> None:
-    found = read_examples(labelled(tmp_path, ["가", "나"] * 3)).only(np.array([1, 4]))
+    found = read(labelled(tmp_path, ["가", "나"] * 3)).only(np.array([1, 4]))
     assert (found.texts, found.label_ids) == ([TEXTS[1], TEXTS[4]], [1, 0])
     assert found.counts == {"가": 1, "나": 1}
