@@ -400,11 +400,13 @@ class _Reader:
                     found=found,
                 )
             return in_order(self._found)
-        if self._found.keys() - set(self._labels):
+        more = self._found.keys() - set(self._labels)
+        if more:
+            shown = sorted(more, key=lambda name: -self._found[name])
             raise InputError(
                 "{path} has labels that --labels lacks: {labels}; add or remove them",
                 path=self._path,
-                labels=self._unexpected(),
+                labels=self._told(shown, self._labels),
             )
         absent = [label for label in self._labels if label not in self._found]
         if absent:
@@ -450,11 +452,6 @@ class _Reader:
                 place=self._path,
                 pairs="; ".join(self._told(names, []) for names in pairs[:3]),
             )
-
-    def _unexpected(self) -> str:
-        expected = self._labels or []
-        names = sorted(self._found.keys() - set(expected), key=lambda name: -self._found[name])
-        return self._told(names, expected)
 
     def _told(
         self,

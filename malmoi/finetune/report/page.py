@@ -121,6 +121,7 @@ def report_page(content: ReportContent, *, keywords: bool = True) -> str:
     confidence = calibration.probabilities.max(axis=1)
     wrong = np.flatnonzero(predicted != label_ids)
     ranked = wrong[np.argsort(-confidence[wrong], kind="stable")][:_MISTAKES].tolist()
+    folds = max(map(len, content.fold_f1.values()))
     points = content.learning_curve
     scores = score(label_ids.tolist(), predicted.tolist(), list(content.labels))
     words = label_keywords(content.texts, label_ids, len(content.labels)) if keywords else []
@@ -130,7 +131,12 @@ def report_page(content: ReportContent, *, keywords: bool = True) -> str:
         content=content,
         created=time.strftime("%Y-%m-%d %H:%M"),
         cards=_cards(content, scores, calibration, len(errors)),
-        **_folds(content),
+        fold_chart=fold_chart(content.fold_f1),
+        fold_names=[f"폴드 {fold}" for fold in range(1, folds + 1)],
+        seeds=[
+            {"seed": seed, "mean": np.mean(found), "sd": _sd(found), "scores": found}
+            for seed, found in content.fold_f1.items()
+        ],
         scored_labels=sorted(scores["labels"].items(), key=lambda item: item[1]["f1"]),
         remarks=[one.korean for one in remarks(scores, weighted=content.weighted)],
         **_confusion(content.labels, scores["confusion"]),
@@ -192,18 +198,6 @@ def _cards(
         (f"{len(content.texts):,}", f"텍스트, 라벨 {len(content.labels)}개"),
         (f"{errors:,}", "라벨이 의심되는 텍스트"),
     ]
-
-
-def _folds(content: ReportContent) -> dict[str, Any]:
-    longest = max(len(scores) for scores in content.fold_f1.values())
-    return {
-        "fold_chart": fold_chart(content.fold_f1),
-        "fold_names": [f"폴드 {fold}" for fold in range(1, longest + 1)],
-        "seeds": [
-            {"seed": seed, "mean": np.mean(scores), "sd": _sd(scores), "scores": scores}
-            for seed, scores in content.fold_f1.items()
-        ],
-    }
 
 
 def _confusion(labels: Sequence[str], counts: list[list[int]]) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from malmoi.inference.linear.cross_fitting import (
     out_of_fold_logits,
     stack_out_of_fold,
 )
-from malmoi.inference.linear.fitting import CountedTexts, count_texts
+from malmoi.inference.linear.fitting import count_texts
 from malmoi.inference.linear.linear_part import LinearPart
 from malmoi.inference.linear.stacking import Stack
 from malmoi.inference.prediction import softmax
@@ -107,10 +107,24 @@ def add_linear(
     linear, both = [], []
     stack: Stack | None = None
     for seed in result.seeds:
-        alone, added, found = _of_seed(counted, result, plan, seed, progress)
-        linear.append(alone)
-        both.append(added)
-        stack = stack or found
+        fold_of = result.fold_of(seed)
+        logits = out_of_fold_logits(
+            counted,
+            result.targets,
+            len(result.labels),
+            fold_of,
+            balanced=plan.balanced,
+            seed=seed,
+            progress=progress,
+        )
+        alone = stack_out_of_fold(logits, result.targets, fold_of)
+        encoder = np.log(np.maximum(result.probabilities(seed), _SMALLEST))
+        stacked = stack_out_of_fold(
+            {TRAINED: encoder, **logits}, result.targets, fold_of, always={TRAINED}
+        )
+        linear.append(softmax(alone.logits).astype(np.float32))
+        both.append(softmax(stacked.logits).astype(np.float32))
+        stack = stack or stacked.stack
     assert stack is not None
     part = None
     if set(stack.weights) - {TRAINED}:
@@ -130,33 +144,6 @@ def add_linear(
         stack=stack,
         part=part,
     )
-
-
-def _of_seed(
-    counted: CountedTexts,
-    result: CrossValidation,
-    plan: LinearPlan,
-    seed: int,
-    progress: Progress,
-) -> tuple[np.ndarray, np.ndarray, Stack]:
-    """Out-of-fold probabilities of the linear model and of both, [N, K], and the final weights."""
-    fold_of = result.fold_of(seed)
-    logits = out_of_fold_logits(
-        counted,
-        result.targets,
-        len(result.labels),
-        fold_of,
-        balanced=plan.balanced,
-        seed=seed,
-        progress=progress,
-    )
-    alone = stack_out_of_fold(logits, result.targets, fold_of)
-    encoder = np.log(np.maximum(result.probabilities(seed), _SMALLEST))
-    stacked = stack_out_of_fold(
-        {TRAINED: encoder, **logits}, result.targets, fold_of, always={TRAINED}
-    )
-    linear, both = (softmax(one.logits).astype(np.float32) for one in (alone, stacked))
-    return linear, both, stacked.stack
 
 
 def _with(result: CrossValidation, probabilities: Sequence[np.ndarray]) -> CrossValidation:

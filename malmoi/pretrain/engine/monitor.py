@@ -11,7 +11,6 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median_low
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, TextIO
 
 import torch
@@ -106,12 +105,7 @@ class Monitor:
             self._bar.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._bar:
             self._bar.stop()
         for file in (self._metrics, self._board):

@@ -18,7 +18,12 @@ def draw_as_papers_code(pair: ElectraPair) -> None:
     layer of the discriminator's head (run_pretraining.py, _get_discriminator_output).
     """
     deviation = pair.discriminator.config.initializer_range
-    glorot = {id(layer.weight) for layer in _without_initializer(pair)}
+    glorot: set[int] = set()
+    for network in pair.networks().values():
+        if hasattr(network.electra, "embeddings_project"):  # where the widths differ
+            glorot.add(id(network.electra.embeddings_project.weight))
+        if isinstance(network, ElectraForPreTraining):
+            glorot.add(id(network.discriminator_predictions.dense_prediction.weight))
     drawn: set[int] = set()
     for module in pair.modules():
         weight = getattr(module, "weight", None)
@@ -31,13 +36,3 @@ def draw_as_papers_code(pair: ElectraPair) -> None:
         else:
             cut = _CUT * deviation
             nn.init.trunc_normal_(module.weight, std=deviation, a=-cut, b=cut)
-
-
-def _without_initializer(pair: ElectraPair) -> list[nn.Linear]:
-    found: list[nn.Linear] = []
-    for network in pair.networks().values():
-        if hasattr(network.electra, "embeddings_project"):  # where the widths differ
-            found.append(network.electra.embeddings_project)
-        if isinstance(network, ElectraForPreTraining):
-            found.append(network.discriminator_predictions.dense_prediction)
-    return found

@@ -41,11 +41,24 @@ def lm_head_products(config: ElectraConfig, rows: int) -> list[Product]:
     return [(rows, config.hidden_size, width), (rows, width, config.vocab_size)]
 
 
-class MaskedLM(EncoderObjective):
+class GuessesAtMasks(EncoderObjective):
+    """The encoder guesses tokens, at masked positions only."""
+
+    needs_lm_head = True
+
+    def head_flops(self, config: ElectraConfig, masked: float) -> float:
+        """The masked-LM head."""
+        return lm_head_flops(config, masked)
+
+    def head_products(self, config: ElectraConfig, tokens: int, masked: int) -> list[Product]:
+        """The masked-LM head."""
+        return lm_head_products(config, masked)
+
+
+class MaskedLM(GuessesAtMasks):
     """One network, which reads [MASK]; its loss stands where else the generator's does."""
 
     replaces_tokens = False
-    needs_lm_head = True
     watched = guessing("generator_loss")
 
     def token_losses(self, run: EncoderPass) -> TokenLosses:
@@ -57,14 +70,6 @@ class MaskedLM(EncoderObjective):
     def weight_at(self, fraction: float) -> float:
         """Always 1: there is no other network's loss to weigh it against."""
         return 1.0
-
-    def head_flops(self, config: ElectraConfig, masked: float) -> float:
-        """The masked-LM head, at masked positions only."""
-        return lm_head_flops(config, masked)
-
-    def head_products(self, config: ElectraConfig, tokens: int, masked: int) -> list[Product]:
-        """The masked-LM head, at masked positions only."""
-        return lm_head_products(config, masked)
 
     def describe(self, row: dict[str, float]) -> str:
         """Loss, and how much was guessed right."""
