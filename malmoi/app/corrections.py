@@ -16,9 +16,9 @@ from malmoi.app.explanation import explain
 from malmoi.app.label_saving import (
     Decision,
     Place,
-    keep,
     may_take_back,
     place_for,
+    save_decisions,
     take_labels_back,
 )
 from malmoi.app.language import language, say
@@ -32,7 +32,7 @@ from malmoi.labels.people import Person
 if TYPE_CHECKING:
     from malmoi.app.visit import Visit
 
-# As many as `malmoi.app.label_saving.keep` takes at a time.
+# As many as `malmoi.app.label_saving.save_decisions` takes at a time.
 _AT_A_TIME = 1_000
 
 
@@ -192,7 +192,7 @@ def save(
             )
             for row in part
         ]
-        ids = keep(visit, place, decisions, source)
+        ids = save_decisions(visit, place, decisions, source)
         if place.access is None:
             place = place_for(visit, place.labels, model)  # which was made just now
         saved = corrections.saved_in(place.id)

@@ -109,7 +109,9 @@ def tell_place(place: Place) -> None:
         )
 
 
-def keep(visit: Visit, place: Place, decisions: Sequence[Decision], source: str) -> list[int]:
+def save_decisions(
+    visit: Visit, place: Place, decisions: Sequence[Decision], source: str
+) -> list[int]:
     """Save decisions, making the project where there is none.
 
     Args:
@@ -152,7 +154,7 @@ def may_take_back(person: Person, giver: str) -> bool:
 def take_labels_back(
     access: ProjectAccess, giver: str, requests: Sequence[tuple[int, str]]
 ) -> None:
-    """Undo labels that `keep` has saved.
+    """Undo labels that `save_decisions` has saved.
 
     Args:
         access: of the project, for who is at work now.

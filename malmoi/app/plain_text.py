@@ -1,4 +1,4 @@
-"""People's words where a widget would read them as Markdown."""
+"""People's words where a widget would read them as Markdown, and scores, as plain text."""
 
 import re
 
@@ -13,6 +13,11 @@ def escaped(words: str) -> str:
     """The words in one line, so that Markdown shows them as they are written."""
     parted = _FOUND_LATER.sub(WORD_JOINER, " ".join(words.split()))
     return _PUNCTUATION.sub(r"\\\1", parted)
+
+
+def two_decimals(value: float | None) -> str:
+    """A score, or what stands for one that there is not."""
+    return "–" if value is None else f"{value:.2f}"
 
 
 def shortened(words: str, most: int = 40) -> str:

@@ -17,7 +17,7 @@ from malmoi.app.language import say
 from malmoi.app.learning.forecast import FEWEST_POINTS, Forecast, forecast
 from malmoi.app.learning.labels_needed import FEWEST_OF_LABEL, FEWEST_OF_SAMPLE, LABELS_A_ROUND
 from malmoi.app.learning.last_score import tell_model
-from malmoi.app.plain_text import escaped
+from malmoi.app.plain_text import escaped, two_decimals
 from malmoi.app.visit import OpenProject
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
@@ -278,7 +278,7 @@ def _draw_table(versions: list[ScoreVersion], expected: Forecast | None) -> None
     rows = [
         {
             labels: one.quality.labels,
-            f1: _number(one.quality.cross_validated_f1),
+            f1: two_decimals(one.quality.cross_validated_f1),
             sample: _with_interval(one),
             kind: "",
         }
@@ -303,14 +303,10 @@ def _draw_table(versions: list[ScoreVersion], expected: Forecast | None) -> None
     )
 
 
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.2f}"
-
-
 def _with_interval(version: ScoreVersion) -> str:
     f1 = version.quality.sample_f1
     if f1 is None:
-        return ""
+        return two_decimals(None)
     low, high = share_interval(f1, version.quality.sample_texts)
     return f"{f1:.2f} ({low:.2f}–{high:.2f})"
 

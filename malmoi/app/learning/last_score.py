@@ -7,7 +7,7 @@ import streamlit as st
 from malmoi.app.found_models import short_name
 from malmoi.app.language import say
 from malmoi.app.learning.labels_needed import FEWEST_OF_SAMPLE, LABELS_A_ROUND
-from malmoi.app.plain_text import escaped
+from malmoi.app.plain_text import escaped, two_decimals
 from malmoi.app.visit import OpenProject
 from malmoi.labels.scores import ScoreVersion, score_versions, scoring_model
 
@@ -41,17 +41,13 @@ def _draw_numbers(last: ScoreVersion) -> None:
     )
     shown: list[tuple[str, str, str | None]] = [
         (say("Labels learnt"), f"{quality.labels:,}", None),
-        (say("Cross-validated F1"), _number(quality.cross_validated_f1), None),
-        (say("Sample"), _number(quality.sample_f1), of_sample),
+        (say("Cross-validated F1"), two_decimals(quality.cross_validated_f1), None),
+        (say("Sample"), two_decimals(quality.sample_f1), of_sample),
     ]
     if quality.chosen_f1 is not None:
-        shown.append((say("F1 of the chosen model"), _number(quality.chosen_f1), None))
+        shown.append((say("F1 of the chosen model"), two_decimals(quality.chosen_f1), None))
     for place, (name, value, more) in zip(st.columns(len(shown)), shown, strict=True):
         place.metric(name, value, help=more)
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.2f}"
 
 
 def tell_model(open_project: OpenProject, last: ScoreVersion | None) -> None:

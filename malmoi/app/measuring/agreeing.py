@@ -8,6 +8,7 @@ import streamlit as st
 
 from malmoi.app.cached_results import cached_result
 from malmoi.app.language import say
+from malmoi.app.plain_text import two_decimals
 from malmoi.app.reviewing.vote_table import SHOWN, draw_votes
 from malmoi.app.row_choice import choose_row
 from malmoi.app.visit import OpenProject
@@ -62,19 +63,15 @@ def _draw_first(report: AgreementReport) -> None:
     alpha, fleiss, texts, apart = st.columns(4)
     alpha.metric(
         "Krippendorff α",
-        _number(report.alpha),
+        two_decimals(report.alpha.value),
         help=say(
             "1 is perfect, 0 is chance. From 0.8 on it is reliable; below 0.667 look at the "
             "guideline again (Krippendorff, Content Analysis)."
         ),
     )
-    fleiss.metric("Fleiss κ", _number(report.fleiss))
+    fleiss.metric("Fleiss κ", two_decimals(report.fleiss.value))
     texts.metric(say("Texts of two or more"), f"{len(report.alpha.texts):,}")
     apart.metric(say("Texts of disagreement"), f"{len(report.alpha.disagreed):,}")
-
-
-def _number(measure: Measure) -> str:
-    return "–" if measure.value is None else f"{measure.value:.2f}"
 
 
 def _rows(open_project: OpenProject, report: AgreementReport) -> list[_Row]:

@@ -11,7 +11,7 @@ import streamlit as st
 
 from malmoi.app.charts import bars
 from malmoi.app.explanation import explain
-from malmoi.app.label_saving import Decision, keep, place_for, tell_place
+from malmoi.app.label_saving import Decision, place_for, save_decisions, tell_place
 from malmoi.app.language import say
 from malmoi.app.model_choice import ChosenModel, choose_model
 from malmoi.app.plain_text import shortened
@@ -189,7 +189,7 @@ def _show_correction(visit: Visit, chosen: ChosenModel, result: _Result) -> None
             request_id=_request_id(result, label, visit.person.name),
         )
         try:
-            keep(visit, place, [decision], say("one text"))
+            save_decisions(visit, place, [decision], say("one text"))
         except InputError as error:
             explain(say("The label was not saved. Press Save again in a moment."), error)
             return
