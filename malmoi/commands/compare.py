@@ -34,6 +34,12 @@ def main(settings: CompareSettings) -> None:
     print(f"macro F1 {found.second_f1:.4f}  {settings.second}")
     better = settings.second if found.low > 0 else settings.first
     verdict = f"{better} is better on such texts" if found.is_sure else "it may be chance"
+    if not found.same_folds:
+        verdict = (
+            "no verdict, for the two kept other texts in one fold (in_one_fold in report.json), "
+            "and what a model has nearly learnt it knows; run both by one version and the same "
+            "flags"
+        )
     print(
         f"difference {found.second_f1 - found.first_f1:+.4f}, 95% interval {found.low:+.4f} to "
         f"{found.high:+.4f}: {verdict}"

@@ -17,7 +17,9 @@ from malmoi.finetune.data.examples import Examples, read_examples
 from malmoi.finetune.data.folds import (
     SplitTexts,
     assign_folds,
+    in_company,
     joined_groups,
+    letters_of,
     near_duplicate_groups,
     numbered,
     strata_of,
@@ -34,6 +36,7 @@ from malmoi.finetune.training.fitness import tokenizer_warnings
 from malmoi.finetune.training.subword_dropout import word_pieces_of
 from malmoi.inference.batching import tokenize_all
 from malmoi.model_folders import ENCODER, find_named, is_hub_id
+from malmoi.text.duplicates.near import DEFAULT_THRESHOLD
 from malmoi.text.reading.notes import ReadingNotes
 from malmoi.transformers_models import longest_input, takes_token_types
 from malmoi.workers.local import machine_memory
@@ -220,15 +223,19 @@ def split_texts(examples: Examples, folds: FoldsPlan) -> SplitTexts:
     Raises:
         InputError: groups leave a fold without texts, or without a label to train on.
     """
-    texts, groups = examples.texts, examples.groups
+    groups = examples.groups
+    texts: list[tuple[str, ...]] = [(text,) for text in examples.texts]
     if examples.pairs is not None:
         # A pair the other way round is the same pair, or tells its label all the same.
-        pairs = [tuple(sorted(pair)) for pair in zip(texts, examples.pairs, strict=True)]
-        if len(set(pairs)) < len(pairs):
-            groups = joined_groups(numbered(pairs), groups)
-        texts = [" ".join(pair) for pair in pairs]
-    if folds.near_duplicate_threshold is not None:
-        groups = joined_groups(near_duplicate_groups(texts, folds.near_duplicate_threshold), groups)
+        pairs = zip(examples.texts, examples.pairs, strict=True)
+        texts = [tuple(sorted(pair)) for pair in pairs]
+    alike = numbered([tuple(map(letters_of, text)) for text in texts])
+    if in_company(alike):
+        groups = joined_groups(alike, groups)
+    threshold = folds.near_duplicate_threshold
+    near = near_duplicate_groups(list(map(" ".join, texts)), threshold or DEFAULT_THRESHOLD)
+    if threshold is not None:
+        groups = joined_groups(near, groups)
     strata = strata_of(examples.task, examples.targets)
     fold_of = {
         seed: np.array(assign_folds(strata, folds.folds, seed, groups)) for seed in folds.seeds
@@ -248,7 +255,19 @@ def split_texts(examples: Examples, folds: FoldsPlan) -> SplitTexts:
                     folds=int(of_seed.max()),
                     fold=fold,
                 )
-    return SplitTexts(folds=folds.folds, fold_of=fold_of, strata=strata, groups=groups)
+    return SplitTexts(
+        folds=folds.folds,
+        fold_of=fold_of,
+        strata=strata,
+        groups=groups,
+        same_letters=in_company(alike),
+        near_duplicates=in_company(near),
+        rule={
+            "same_letters": True,
+            "near_duplicate_threshold": threshold,
+            "column_of_groups": examples.groups is not None,
+        },
+    )
 
 
 def _identity(

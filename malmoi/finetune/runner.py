@@ -124,6 +124,7 @@ def _encoder_and_linear(config: KfoldConfig) -> Iterator[_Fitted]:
             measured = Measured(
                 plan=plan,
                 examples=examples,
+                split=prepared.split,
                 reading=prepared.notes.as_json(),
                 result=result,
                 final_training=model_facts(work),
@@ -156,7 +157,7 @@ def _linear_alone(config: KfoldConfig) -> Iterator[_Fitted]:
     device = choose_device(flags.device).type
     plan = plan_quick(config, data_plan(examples), encoder=name, device=device)
     split = split_texts(examples, plan.folds)
-    print_data(examples, split.groups)
+    print_data(examples, split)
     print(f"model: linear, beside it the encoder {name}, not trained" if name else "model: linear")
     encoder = None if place is None else FrozenEncoder.load(place)
     print(f"reading the texts and fitting in {flags.folds} folds, then on all texts", flush=True)
@@ -180,6 +181,7 @@ def _linear_alone(config: KfoldConfig) -> Iterator[_Fitted]:
     measured = Measured(
         plan=plan,
         examples=examples,
+        split=split,
         reading=notes.as_json(),
         result=result,
         final_training={"weights": found.weights},
@@ -248,7 +250,7 @@ def _print_header(prepared: Prepared) -> None:
         else "the rest of them is cut off"
     )
     line = f"{cut:,} {examples.what} are longer than {plan.training.max_length} tokens; {rest}"
-    print_data(examples, prepared.split.groups, line if cut else "")
+    print_data(examples, prepared.split, line if cut else "")
     print_absent_labels(prepared.split, examples)
     weights = ", random weights" if plan.encoder.random_weights else ""
     millions = prepared.parameters / 1e6

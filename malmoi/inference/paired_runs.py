@@ -11,15 +11,17 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from malmoi.errors import InputError
+from malmoi.model_folders import read_json
 from malmoi.paths import runs
 from malmoi.text.reading.delimited import LONGEST_CSV_FIELD_CHARACTERS
 from malmoi.text.reading.spreadsheet_cells import unguarded
 
-_PREDICTIONS = "predictions.csv"
+_PREDICTIONS, _REPORT = "predictions.csv", "report.json"
 _DRAWS = 2_000
 _SEED = 0
 
@@ -49,6 +51,8 @@ class PairedRuns:
         first_alone: texts of which only the first run is right.
         second_alone: of which only the second is.
         differing: these texts, in the order of the first run.
+        same_folds: whether both runs kept the same kinds of alike texts in one fold. Where not, one
+            of them may have learnt what it was asked, and the scores cannot be compared.
     """
 
     texts: int
@@ -59,11 +63,12 @@ class PairedRuns:
     first_alone: int
     second_alone: int
     differing: Sequence[DifferingText]
+    same_folds: bool = True
 
     @property
     def is_sure(self) -> bool:
         """Whether the interval says which is better."""
-        return self.low > 0 or self.high < 0
+        return self.same_folds and (self.low > 0 or self.high < 0)
 
 
 def run_folder(name: str) -> Path:
@@ -128,7 +133,13 @@ def compare_runs(first: Path, second: Path) -> PairedRuns:
         first_alone=first_alone,
         second_alone=len(differing) - first_alone,
         differing=differing,
+        same_folds=_fold_rule(first) == _fold_rule(second),
     )
+
+
+def _fold_rule(run: Path) -> Any:
+    """What stayed in one fold; None of a run that an older version has made."""
+    return (read_json(run / _REPORT).get("data") or {}).get("in_one_fold")
 
 
 def _macro_f1(counts: np.ndarray, kinds: np.ndarray, num_labels: int) -> np.ndarray:

@@ -4,9 +4,11 @@ Legend: N texts.
 """
 
 import math
+import re
 import warnings
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from scipy.sparse import bmat, coo_matrix
@@ -33,12 +35,32 @@ class SplitTexts:
         fold_of: by the seed, int64 [N] from 1.
         strata: what is spread evenly, int64 [N], see `strata_of`.
         groups: what stays together, int64 [N]; None where nothing has to.
+        same_letters: texts that share their letters and digits with another; they stay together.
+        near_duplicates: texts that nearly equal another one.
+        rule: what stays together, by name, as `report.json` has it.
     """
 
     folds: int
     fold_of: dict[int, np.ndarray]
     strata: np.ndarray
     groups: np.ndarray | None
+    same_letters: int = 0
+    near_duplicates: int = 0
+    rule: Mapping[str, Any] = field(default_factory=dict)
+
+
+def letters_of(text: str) -> str:
+    """A text without case, blanks, signs and single jamo (ㅎㅎ); as it is where nothing is left.
+
+    Who learnt "좋아요!" knows the label of "좋아요 ㅎㅎ".
+    """
+    letters = re.sub(r"[\W_ㄱ-ㆎ]+", "", text.casefold())
+    return letters or text
+
+
+def in_company(groups: np.ndarray) -> int:
+    """How many of N texts are in a group with another one; groups int64 [N]."""
+    return int((np.bincount(groups)[groups] > 1).sum())
 
 
 def strata_of(task: Task, targets: np.ndarray) -> np.ndarray:

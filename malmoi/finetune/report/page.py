@@ -32,7 +32,7 @@ from malmoi.finetune.report.charts import (
     fold_chart,
     reliability_diagram,
 )
-from malmoi.finetune.report.remarks import remarks
+from malmoi.finetune.report.remarks import ScoreRemark, remarks
 from malmoi.text.label_keywords import label_keywords
 
 _MISTAKES = 20
@@ -84,6 +84,7 @@ class ReportContent:
         contradicting: rows left out because their text has another label, the first ones.
         contradictions: how many of them there are.
         weighted: whether rare labels counted more in training.
+        alike: remarks on texts that are nearly the same.
         settings: names and values to show.
         environment: versions, device and so on, to show.
     """
@@ -100,6 +101,7 @@ class ReportContent:
     contradicting: Sequence[Contradiction] = ()
     contradictions: int = 0
     weighted: bool = False
+    alike: Sequence[ScoreRemark] = ()
     settings: Mapping[str, object] = field(default_factory=dict)
     environment: Mapping[str, object] = field(default_factory=dict)
 
@@ -138,7 +140,9 @@ def report_page(content: ReportContent, *, keywords: bool = True) -> str:
             for seed, found in content.fold_f1.items()
         ],
         scored_labels=sorted(scores["labels"].items(), key=lambda item: item[1]["f1"]),
-        remarks=[one.korean for one in remarks(scores, weighted=content.weighted)],
+        remarks=[
+            one.korean for one in (*remarks(scores, weighted=content.weighted), *content.alike)
+        ],
         **_confusion(content.labels, scores["confusion"]),
         **_calibration(calibration),
         points=points,

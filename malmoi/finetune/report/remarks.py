@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from malmoi.finetune.data.folds import SplitTexts
+
 # Of fewer texts an F1 moves by tenths with each of them (assumption).
 _FEW_TEXTS = 20
 # A label is rare beside one that is so many times as frequent (assumption).
@@ -33,6 +35,40 @@ def remarks(scores: Mapping[str, Any], *, weighted: bool) -> list[ScoreRemark]:
         return []
     found = [_majority(texts), *_few(scores, texts)]
     return found if weighted else found + _missed(labels, texts)
+
+
+def remarks_on_alike(split: SplitTexts) -> list[ScoreRemark]:
+    """How many texts a model would know from others, and whether they stay together."""
+    found = []
+    if split.same_letters:
+        found.append(
+            ScoreRemark(
+                english=f"{split.same_letters:,} texts have the letters and digits of another and "
+                "differ in signs alone; they stay in one fold",
+                korean=f"{split.same_letters:,}개는 부호나 ㅎㅎ 같은 것만 다르고 글자와 숫자가 "
+                "같은 글이 또 있어서, 그런 글끼리 한 폴드에 모았습니다.",
+            )
+        )
+    if split.near_duplicates:
+        together = split.rule["near_duplicate_threshold"] is not None
+        found.append(
+            ScoreRemark(
+                english=f"{split.near_duplicates:,} texts nearly equal another; "
+                + (
+                    "they stay in one fold"
+                    if together
+                    else "where one fold has learnt the other the score is too good: "
+                    "--group-near-duplicates keeps them together"
+                ),
+                korean=f"{split.near_duplicates:,}개는 거의 같은 글이 또 있습니다. "
+                + (
+                    "그런 글끼리 한 폴드에 모았습니다."
+                    if together
+                    else "배운 글과 거의 같은 글로 평가되면 점수가 실제보다 높게 나옵니다."
+                ),
+            )
+        )
+    return found
 
 
 def _majority(texts: Mapping[str, int]) -> ScoreRemark:

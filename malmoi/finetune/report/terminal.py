@@ -7,7 +7,7 @@ import numpy as np
 from malmoi.finetune.data.examples import Examples
 from malmoi.finetune.data.folds import SplitTexts, absent_kinds
 from malmoi.finetune.evaluation.scores import score
-from malmoi.finetune.report.remarks import remarks
+from malmoi.finetune.report.remarks import remarks, remarks_on_alike
 from malmoi.finetune.training.cross_validation import CrossValidation, FoldResult
 from malmoi.inference.tasks import Task, main_score, score_name
 
@@ -26,12 +26,12 @@ _COLUMNS: dict[Task, tuple[tuple[str, str], ...]] = {
 }
 
 
-def print_data(examples: Examples, groups: np.ndarray | None, cut: str = "") -> None:
+def print_data(examples: Examples, split: SplitTexts, cut: str = "") -> None:
     """Say what is learnt from: how many texts of what, and what was left out.
 
     Args:
         examples: the texts.
-        groups: what stays in one fold, int64 [N], or None.
+        split: what stays in one fold.
         cut: a line on texts that are too long; none where it is empty.
     """
     counts = ", ".join(f"{label} {count:,}" for label, count in examples.counts.items())
@@ -61,15 +61,13 @@ def print_data(examples: Examples, groups: np.ndarray | None, cut: str = "") -> 
         )
     if cut:
         print(cut)
-    if groups is not None:
-        sizes = np.bincount(groups)
-        alike = (
-            "near duplicates" if examples.pairs is None else "pairs alike or the other way round"
-        )
+    for remark in remarks_on_alike(split):
+        print(remark.english)
+    if split.groups is not None:
+        sizes = np.bincount(split.groups)
         print(
-            f"{alike if examples.groups is None else 'groups'}: "
-            f"{sizes[sizes > 1].sum():,} {what} in {(sizes > 1).sum():,} groups of several, each "
-            "in one fold"
+            f"groups: {sizes[sizes > 1].sum():,} {what} in {(sizes > 1).sum():,} groups of "
+            "several, each in one fold"
         )
 
 

@@ -16,6 +16,7 @@ from malmoi.files import write_at_once
 from malmoi.finetune.baselines.baseline import Baseline
 from malmoi.finetune.baselines.registry import ENCODER, KOREAN, MODEL
 from malmoi.finetune.data.examples import Examples
+from malmoi.finetune.data.folds import SplitTexts
 from malmoi.finetune.evaluation.calibration import Calibration, calibrate_out_of_fold
 from malmoi.finetune.evaluation.learning_curve import CurvePoint
 from malmoi.finetune.plan import KfoldPlan, QuickPlan
@@ -26,6 +27,7 @@ from malmoi.finetune.report.files import (
     write_report,
 )
 from malmoi.finetune.report.page import ComparedRow, ReportContent, write_report_page
+from malmoi.finetune.report.remarks import remarks_on_alike
 from malmoi.finetune.training.cross_validation import CrossValidation
 from malmoi.finetune.training.linear_folds import Added
 from malmoi.inference.classifier import CALIBRATION
@@ -43,6 +45,7 @@ class Measured:
     Attributes:
         plan: of the run.
         examples: the texts.
+        split: which of them are in which fold.
         reading: how the files were read, as JSON.
         result: of k-fold.
         final_training: what the training on all texts decided.
@@ -56,6 +59,7 @@ class Measured:
 
     plan: KfoldPlan | QuickPlan
     examples: Examples
+    split: SplitTexts
     reading: Any
     result: CrossValidation
     final_training: dict[str, Any]
@@ -132,6 +136,9 @@ def report_of(measured: Measured) -> dict[str, Any]:
                 {name: value for name, value in asdict(one).items() if name != "text"}
                 for one in examples.contradicting
             ],
+            "in_one_fold": measured.split.rule,
+            "same_letters": measured.split.same_letters,
+            "near_duplicates": measured.split.near_duplicates,
             "cut_to_max_length": measured.cut,
             "reading": measured.reading,
         },
@@ -185,6 +192,7 @@ def _page_of(measured: Measured, calibration: Calibration) -> ReportContent:
         contradicting=examples.contradicting,
         contradictions=examples.contradictions,
         weighted=plan.weighted,
+        alike=remarks_on_alike(measured.split),
         settings=plan.shown(),
         environment=package_versions() | asdict(plan.execution),
     )

@@ -2,6 +2,8 @@
 
 import csv
 import json
+import random
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +17,7 @@ from malmoi.finetune.plan import LinearPlan
 from malmoi.finetune.training.cross_validation import CrossValidation, FoldResult
 from malmoi.finetune.training.linear_folds import add_linear
 from malmoi.inference.classifier import Classifier
+from malmoi.inference.paired_runs import compare_runs
 from malmoi.model_folders import find_classifiers
 from tests.malmoi.finetune.conftest import LABELS, WriteCsv, separable
 from tests.malmoi.finetune.test_kfold import Run, average, kfold
@@ -140,3 +143,33 @@ def test_quick_works_without_an_encoder_and_with_two_labels(
     )
     assert (code, errors) == (0, "")
     assert average(output) > 0.9
+
+
+def test_texts_that_differ_in_signs_alone_stay_together(kfold: Run, write_csv: WriteCsv) -> None:
+    """Labels are by a coin: what scores well has learnt the text that it is asked."""
+    texts = sorted({text for text, _ in separable()})
+    coins = random.Random(0).choices(LABELS[:2], k=len(texts))
+    rows = [
+        (f"{text}{signs}", label)
+        for text, label in zip(texts, coins, strict=True)
+        for signs in ("", "!", " ㅎㅎ", "^^")
+    ]
+    code, output, errors = kfold(
+        *(f"--data={write_csv(rows)}", "--quick", NO_KIWI, "--output=run"),
+        labels=",".join(LABELS[:2]),
+        linear=True,
+    )
+    assert (code, errors) == (0, "")
+    assert average(output) < 0.65
+    report = json.loads(Path("run/report.json").read_text(encoding="utf-8"))
+    assert report["data"]["same_letters"] == len(rows)
+    assert f"{len(rows)} texts have the letters" in output
+    assert f"{len(rows)}개는 부호나" in Path("run/report.html").read_text(encoding="utf-8")
+    folds = {row["text"]: row["fold"] for row in rows_of(Path("run/predictions.csv"))}
+    assert all(folds[text] == folds[f"{text}!"] == folds[f"{text}^^"] for text in texts)
+    # Of a run that kept nothing together nobody knows how good it is.
+    old = Path("run/report.json").read_text(encoding="utf-8").replace("in_one_fold", "other")
+    shutil.copytree("run", "old")
+    Path("old/report.json").write_text(old, encoding="utf-8")
+    assert not compare_runs(Path("run"), Path("old")).same_folds
+    assert compare_runs(Path("run"), Path("run")).same_folds

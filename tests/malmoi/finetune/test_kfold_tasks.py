@@ -196,7 +196,7 @@ def test_near_duplicates_share_a_fold(kfold: Run, write_csv: WriteCsv) -> None:
     flags += ["--output=run", *QUICK]
     code, output, errors = kfold(data, *flags, "--folds=3")
     assert (code, errors) == (0, "")
-    assert "near duplicates: " in output
+    assert "nearly equal another; they stay in one fold" in output
     with Path("run/predictions.csv").open(encoding="utf-8-sig", newline="") as file:
         folds = {row["text"]: row["fold"] for row in csv.DictReader(file)}
     for text in long.values():
