@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
+from fastapi.openapi.docs import get_swagger_ui_html
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from malmoi.inference.classifier import Classifier
@@ -71,7 +72,11 @@ def make_application(
         version=version,
         description=_ABOUT,
         lifespan=working,
+        docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,
+        # Below what the document itself is asked for, also where a proxy puts a prefix before it.
+        servers=[{"url": "."}],
     )
     add_error_handlers(app)
     _add_predict(app, classifier, limits, batcher)
@@ -136,6 +141,10 @@ def _add_states(app: FastAPI, classifier: Classifier, batcher: Batcher, measured
         }
         return answer(state, 503 if batcher.full else 200)
 
+    async def docs(request: Request) -> Response:
+        up = "../" if request.scope["raw_path"].endswith(b"/") else ""
+        return get_swagger_ui_html(openapi_url=f"{up}openapi.json", title=app.title)
+
     async def metrics() -> Response:
         return Response(measured.text(), media_type=CONTENT_TYPE_LATEST)
 
@@ -152,6 +161,7 @@ def _add_states(app: FastAPI, classifier: Classifier, batcher: Batcher, measured
         tags=["state"],
     )
     add_get(app, "/", health, include_in_schema=False)
+    add_get(app, "/docs", docs, include_in_schema=False)
     add_get(
         app,
         "/metrics",

@@ -6,6 +6,7 @@ import codecs
 import json
 import re
 from collections.abc import Awaitable, Callable
+from email.message import Message
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
@@ -24,7 +25,7 @@ _ERRORS = {
     401: "The token is missing or wrong.",
     408: "The body came too slowly.",
     413: "The body is too large.",
-    415: "The body is not called application/json.",
+    415: "The body is not called application/json, or is packed or encoded in another way.",
     422: "JSON of another form, or too many or too long texts.",
     500: "A defect of the server; its log says more.",
     503: "Too many requests wait, or the answer took too long; try again after `Retry-After`.",
@@ -48,7 +49,7 @@ def answer(value: Any, status: int = 200, headers: dict[str, str] | None = None)
 
 
 def add_get(
-    app: FastAPI, path: str, endpoint: Callable[[], Awaitable[Response]], **described: Any
+    app: FastAPI, path: str, endpoint: Callable[..., Awaitable[Response]], **described: Any
 ) -> None:
     """Answer GET, and HEAD, by which load balancers ask; the server leaves out the body of that."""
     app.add_api_route(path, endpoint, methods=["GET"], **described)
@@ -59,17 +60,25 @@ async def json_in(request: Request) -> Any:
     """What the body of a request says.
 
     Raises:
-        HTTPException: it does not say that it is JSON.
+        HTTPException: it does not say that it is JSON, or says that it is not in UTF-8.
         NotJsonError: it says so, and is none.
     """
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    given = Message()
+    given["Content-Type"] = request.headers.get("content-type", "")
+    kind = given["Content-Type"].partition(";")[0].strip().lower()
     if kind != JSON:
         # Nor can a form of another site's page, in a browser here, send this type.
         raise HTTPException(
             415, f"expected Content-Type: {JSON}, found {kind[:60] or 'none'}; add the header"
         )
+    if (charset := given.get_content_charset("utf-8")) not in ("utf-8", "utf8", "us-ascii"):
+        raise HTTPException(415, f"expected JSON in UTF-8, found {charset[:60]}; send UTF-8")
     # What Windows' programs put in front.
     body = (await request.body()).removeprefix(codecs.BOM_UTF8)
+    try:
+        body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise NotJsonError("bytes of another encoding; send UTF-8") from error
     try:
         return from_json(body)
     except ValueError as error:

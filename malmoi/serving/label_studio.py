@@ -7,7 +7,7 @@ the tags those of https://labelstud.io/tags/choices and /tags/text.
 from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,36 +40,41 @@ class ChoicesConfig:
     choices: dict[str, str]
 
 
-def has_choices(label_config: str) -> bool:
-    """Whether there is anything to answer; a new project has an empty configuration.
-
-    Raises:
-        InputError: it is no XML.
-    """
-    return _parsed(label_config).find(".//Choices") is not None
-
-
 def read_config(
     label_config: str, labels: Sequence[str], gives: Gives, reads_pairs: bool | None
 ) -> ChoicesConfig:
-    """Find the first `<Choices>` over a `<Text>`, and a choice for every label.
+    """Find the `<Choices>` over a `<Text>` that has a choice for every label.
 
     A label is found by a choice's `predicted_values`, its `alias` or its `value`, upper or lower
     case, as by label-studio-ml-backend.
 
     Raises:
-        InputError: there is none, or the model says what it has no choice for.
+        InputError: there is none; it says what is missing in the one that fits best.
     """
     root = _parsed(label_config)
     texts = {tag.get("name", ""): tag for tag in root.iter("Text")}
-    control = next((tag for tag in root.iter("Choices") if tag.get("toName") in texts), None)
-    if control is None:
+
+    def lacks(control: ElementTree.Element) -> tuple[int, bool]:
+        one_only = gives == "labels" and control.get("choice") != "multiple"
+        return len(_missing(labels, _choices(control))), one_only
+
+    controls = [tag for tag in root.iter("Choices") if tag.get("toName") in texts]
+    if not controls:
         raise InputError(
             'expected <Choices toName="text"> with <Text name="text"> in the labelling '
             "configuration, found none; a classifier of texts answers nothing else"
         )
     if gives == "value":
         raise InputError("expected a model that gives labels for <Choices>, found one of values")
+    control = min(controls, key=lacks)
+    choices = _choices(control)
+    if missing := _missing(labels, choices):
+        raise InputError(
+            "expected a <Choice> for each label of the model, found none for {shown}; add <Choice "
+            'value="{missing}"/>, or predicted_values="{missing}" to another',
+            shown=", ".join(missing[:5]),
+            missing=missing[0],
+        )
     choice = control.get("choice", "single")
     if gives == "labels" and choice != "multiple":
         raise InputError(
@@ -86,7 +91,7 @@ def read_config(
         from_name=control.get("name", ""),
         to_name=to_name,
         keys=tuple((tag.get("value") or "").lstrip("$") or _DEFAULT_DATA for tag in objects),
-        choices=_choices(control, labels),
+        choices={label: choices[label.casefold()] for label in labels},
     )
 
 
@@ -102,7 +107,8 @@ def _parsed(label_config: str) -> ElementTree.Element:
         ) from error
 
 
-def _choices(control: ElementTree.Element, labels: Sequence[str]) -> dict[str, str]:
+def _choices(control: ElementTree.Element) -> dict[str, str]:
+    """What a label may be called, in lower case -> what the annotation has for it."""
     names: dict[str, str] = {}
     for tag in control.iter("Choice"):
         value = tag.get("value", "")
@@ -111,15 +117,11 @@ def _choices(control: ElementTree.Element, labels: Sequence[str]) -> dict[str, s
         for name in (*map(str.strip, predicted), chosen, value):
             if name:
                 names.setdefault(name.casefold(), chosen)
-    if missing := [label for label in labels if label.casefold() not in names]:
-        shown = ", ".join(missing[:5])
-        raise InputError(
-            "expected a <Choice> for each label of the model, found none for {shown}; add <Choice "
-            'value="{missing}"/>, or predicted_values="{missing}" to another',
-            shown=shown,
-            missing=missing[0],
-        )
-    return {label: names[label.casefold()] for label in labels}
+    return names
+
+
+def _missing(labels: Sequence[str], choices: Mapping[str, str]) -> list[str]:
+    return [label for label in labels if label.casefold() not in choices]
 
 
 def texts_of(tasks: Sequence[dict[str, Any]], config: ChoicesConfig) -> tuple[list[int], Asked]:

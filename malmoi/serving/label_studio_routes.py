@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+from functools import lru_cache
 from typing import Any, TypeVar
 from xml.sax.saxutils import quoteattr
 
@@ -18,7 +20,6 @@ from malmoi.serving.http_json import WITH_BODY, answer, errors, json_in
 from malmoi.serving.label_studio import (
     TRAIN_EVENTS,
     ChoicesConfig,
-    has_choices,
     read_config,
     result_of,
     texts_of,
@@ -33,6 +34,7 @@ Body = TypeVar("Body", bound=BaseModel)
 class _Body(BaseModel):
     # Label Studio's versions send further fields.
     model_config = ConfigDict(extra="ignore")
+    project: Any = Field(None, description="Its number and when it was made.")
 
 
 class SetupRequest(_Body):
@@ -102,20 +104,29 @@ def add_label_studio(
 ) -> None:
     """Add the paths to an application; the version is that of the model."""
 
-    def config_of(label_config: str) -> ChoicesConfig:
-        return read_config(
-            label_config, classifier.labels, classifier.gives, classifier.reads_pairs
-        )
+    @lru_cache(maxsize=128)  # once, and not with every task
+    def say_once(line: str) -> None:
+        print(line, file=sys.stderr, flush=True)
+
+    def config_of(label_config: str, project: Any) -> ChoicesConfig:
+        try:
+            return read_config(
+                label_config, classifier.labels, classifier.gives, classifier.reads_pairs
+            )
+        except InputError as error:  # Label Studio shows nobody what it was answered
+            line = f"project {str(project)[:40]} of Label Studio is refused: {error}"
+            say_once("".join(c if c.isprintable() else " " for c in line))
+            raise
 
     async def setup(request: Request) -> Response:
         asked = _read(SetupRequest, await json_in(request))
-        if has_choices(asked.label_schema):
-            config_of(asked.label_schema)
+        say_once.cache_clear()
+        config_of(asked.label_schema, asked.project)
         return answer({"model_version": version})
 
     async def tasks(request: Request) -> Response:
         asked = _read(TasksRequest, await json_in(request))
-        config = config_of(asked.label_config)
+        config = config_of(asked.label_config, asked.project)
         # In a thread, for a body of the largest size takes a second to clean.
         places, texts = await asyncio.to_thread(texts_of, asked.tasks, config)
         check_lengths(texts, limits)

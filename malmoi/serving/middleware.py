@@ -11,6 +11,7 @@ import base64
 import binascii
 import hmac
 import time
+import zlib
 from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping
 from contextlib import suppress
 from typing import Any
@@ -22,6 +23,7 @@ Message = MutableMapping[str, Any]
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
+Headers = Mapping[bytes, bytes]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 # path, status, seconds
 OnRequest = Callable[[str, int, float], None]
@@ -29,6 +31,8 @@ OnRequest = Callable[[str, int, float], None]
 # How long and how much of a refused body is still read, so that the client reads the answer before
 # it finds the connection closed.
 _DRAIN_SECONDS, _DRAIN_BYTES = 2.0, 64 * 2**20
+# As zlib calls the format: a window of any size, with the head and the checksum of gzip.
+_GZIP = 31
 # Seconds after which a client may try again.
 RETRY_AFTER = {"Retry-After": "1"}
 
@@ -66,6 +70,7 @@ class RequestLimits:
             on_request: called when a request has its answer.
         """
         self._application, self._limits, self._on_request = application, limits, on_request
+        self._most_bytes = int(limits.max_body_mebibytes * 2**20)
         self._token = None if token is None else token.encode("utf-8")
         self._open_paths = frozenset(open_paths)
 
@@ -74,6 +79,9 @@ class RequestLimits:
         if scope["type"] != "http":
             await self._application(scope, receive, send)
             return
+        # A slash at the end changes nothing. A redirect would name this server, which who asks a
+        # proxy cannot reach.
+        scope = {**scope, "path": scope["path"].rstrip("/") or "/"}
         began = time.perf_counter()
         status = 0
 
@@ -83,9 +91,11 @@ class RequestLimits:
                 status = message["status"]
             await send(message)
 
+        headers = dict(scope["headers"])
         try:
-            self._check_token(scope)
-            body = await self._body(scope, receive)
+            _check_framing(headers)
+            self._check_token(scope["path"], headers)
+            body = self._unpacked(await self._body(headers, receive), headers)
             async with asyncio.timeout(self._limits.answer_seconds):
                 await self._application(scope, _whole(body, receive), watched_send)
         except RefusedError as refused:
@@ -100,20 +110,18 @@ class RequestLimits:
             if status:
                 self._on_request(scope["path"], status, time.perf_counter() - began)
 
-    def _check_token(self, scope: Scope) -> None:
-        if self._token is None or scope["path"] in self._open_paths:
+    def _check_token(self, path: str, headers: Headers) -> None:
+        if self._token is None or path in self._open_paths:
             return
-        given = dict(scope["headers"]).get(b"authorization", b"")
+        given = headers.get(b"authorization", b"")
         if not hmac.compare_digest(_secret_in(given), self._token):
             line = "expected the token of this server, as in Authorization: Bearer TOKEN"
             raise RefusedError(401, line, {"WWW-Authenticate": "Bearer"})
 
-    async def _body(self, scope: Scope, receive: Receive) -> bytes:
-        limit = int(self._limits.max_body_mebibytes * 2**20)
-        line = f"expected a body of at most {limit:,} bytes, found a longer one; send fewer texts"
-        announced = dict(scope["headers"]).get(b"content-length", b"0")
-        if announced.isdigit() and int(announced) > limit:
-            raise RefusedError(413, line)
+    async def _body(self, headers: Headers, receive: Receive) -> bytes:
+        announced = headers.get(b"content-length", b"0")
+        if announced.isdigit() and int(announced) > self._most_bytes:
+            raise _too_large(self._most_bytes)
         body = bytearray()
         try:
             async with asyncio.timeout(self._limits.body_seconds):
@@ -124,8 +132,8 @@ class RequestLimits:
                         raise ClientDisconnected
                     body += message.get("body", b"")
                     more = message.get("more_body", False)
-                    if len(body) > limit:
-                        raise RefusedError(413, line)
+                    if len(body) > self._most_bytes:
+                        raise _too_large(self._most_bytes)
         except TimeoutError as error:
             raise RefusedError(
                 408,
@@ -133,6 +141,37 @@ class RequestLimits:
                 f"{len(body):,} bytes; send it at once",
             ) from error
         return bytes(body)
+
+    def _unpacked(self, body: bytes, headers: Headers) -> bytes:
+        encoding = headers.get(b"content-encoding", b"").decode("latin-1").strip().lower()
+        if not body or encoding in ("", "identity"):
+            return body
+        if encoding not in ("gzip", "x-gzip"):
+            line = f"expected Content-Encoding: gzip or none, found {encoding[:40]}; leave it out"
+            raise RefusedError(415, line, {"Accept-Encoding": "gzip"})
+        packed = zlib.decompressobj(_GZIP)
+        try:
+            found = packed.decompress(body, self._most_bytes + 1)
+        except zlib.error:
+            found = b""
+        if len(found) > self._most_bytes:
+            raise _too_large(self._most_bytes)
+        if not packed.eof or packed.unused_data:
+            line = "expected a body packed by gzip, found another or a part of one; send it whole"
+            raise RefusedError(400, line)
+        return found
+
+
+def _too_large(limit: int) -> RefusedError:
+    line = f"expected a body of at most {limit:,} bytes, found a longer one; send fewer texts"
+    return RefusedError(413, line)
+
+
+def _check_framing(headers: Headers) -> None:
+    """Refuse what a proxy in front may take for two requests, one of them hidden (smuggling)."""
+    if b"content-length" in headers and b"transfer-encoding" in headers:
+        line = "expected Content-Length or Transfer-Encoding, found both; send one of them"
+        raise RefusedError(400, line)
 
 
 def _secret_in(authorization: bytes) -> bytes:

@@ -55,7 +55,7 @@ def test_any_text_gets_a_label_as_the_classifier_reads_it(
 def test_a_mistake_is_answered_in_one_line(server: Server) -> None:
     table: tuple[tuple[Any, int, str], ...] = (
         (b"{", 400, "JSON"),
-        (b"\xff\xfe", 400, "JSON"),
+        (json.dumps({"text": "꿈"}, ensure_ascii=False).encode("cp949"), 400, "send UTF-8"),
         (b"[" * 100_000, 400, "JSON"),
         # Half an emoji in no JSON.
         (b'{"text": "\\ud800"', 400, "JSON"),
@@ -99,6 +99,11 @@ def test_half_an_emoji_and_a_byte_order_mark_are_no_mistake(
 def test_another_type_path_or_method_is_answered_in_one_line(server: Server) -> None:
     form = server.ask("/v1/predict", b"text=a", Content_Type="text/plain", **BEARER)
     assert form.status == 415 and "found text/plain" in form.json["error"]
+    euc_kr = {"Content_Type": 'application/json; charset="EUC-KR"', **BEARER}
+    other = server.ask("/v1/predict", '{"text": "꿈"}'.encode("euc-kr"), **euc_kr)
+    assert other.status == 415 and "found euc-kr; send UTF-8" in other.json["error"]
+    utf_8 = {"Content_Type": "application/json;charset=UTF-8", **BEARER}
+    assert server.ask("/v1/predict", '{"text": "꿈"}'.encode(), **utf_8).status == 200
     nowhere = server.ask("/v1/nowhere", **BEARER)
     assert nowhere.status == 404 and "/v1/predict" in nowhere.json["error"]
     assert "/docs" in nowhere.json["error"]

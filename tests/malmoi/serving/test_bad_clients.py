@@ -1,6 +1,7 @@
 """Garbage, huge, slow and too many requests: refused in time, and nobody else is disturbed."""
 
 import contextlib
+import gzip
 import http.client
 import json
 import socket
@@ -81,6 +82,37 @@ def test_a_body_in_chunks_below_the_limit_is_taken(server: Server) -> None:
         connection.sendall(b"0\r\n\r\n")
         status, found = answer_of(connection)
     assert status == 200 and len(found["predictions"]) == 1
+
+
+def test_a_body_in_gzip_is_unpacked_within_the_limit(server: Server) -> None:
+    body = json.dumps({"text": "꿈에서"}).encode()
+    packed = gzip.compress(body)
+    bomb = gzip.compress(b" " * 2**28)
+    assert len(bomb) < LIMIT
+    for sent, encoding, status, fact in (
+        (packed, "gzip", 200, "predictions"),
+        (packed, "X-GZIP", 200, "predictions"),
+        (body, "identity", 200, "predictions"),
+        (bomb, "gzip", 413, "at most 524,288 bytes"),
+        (packed[:-9], "gzip", 400, "packed by gzip"),
+        (packed + packed, "gzip", 400, "packed by gzip"),
+        (body, "gzip", 400, "packed by gzip"),
+        (packed, "br", 415, "expected Content-Encoding: gzip or none, found br"),
+        (packed, "gzip, gzip", 415, "found gzip, gzip"),
+    ):
+        given = {"Authorization": f"Bearer {TOKEN}", "Content_Encoding": encoding}
+        found = server.ask("/v1/predict", sent, **given)
+        assert found.status == status and fact in found.body.decode(), (encoding, found)
+
+
+def test_a_request_with_two_lengths_is_refused_and_its_connection_closed(server: Server) -> None:
+    hidden = b"0\r\n\r\nGET /health HTTP/1.1\r\nHost: x\r\n\r\n"
+    with connected(server) as connection:
+        lengths = f"Content-Length: {len(hidden)}\r\nTransfer-Encoding: chunked\r\n\r\n"
+        connection.sendall(f"{HEAD}{lengths}".encode() + hidden)
+        status, body = answer_of(connection)
+        assert status == 400 and "expected Content-Length or Transfer-Encoding" in body["error"]
+        assert connection.recv(65_536) == b""
 
 
 def test_a_body_that_comes_too_slowly_is_refused(server: Server) -> None:

@@ -86,8 +86,6 @@ def test_health_says_up_and_names_the_model_class(client: Any) -> None:
 def test_setup_gives_the_version(client: Any) -> None:
     found = client.post("/setup", json=setup_for(CONFIG))
     assert (found.status_code, found.json()) == (200, {"model_version": VERSION})
-    # A new project has no choices yet, and is set up all the same.
-    assert client.post("/setup", json=setup_for("<View></View>")).status_code == 200
 
 
 def test_predictions_of_tasks(client: Any, classifier_directory: Path) -> None:
@@ -152,18 +150,44 @@ def test_pairs_of_texts(pairs_model: Path) -> None:
     assert one.status_code == 422 and "two <Text>" in one.json()["error"]
 
 
-def test_a_configuration_that_does_not_fit_is_answered_in_one_line(client: Any) -> None:
-    for config, fact, may_be_set_up in (
-        ("<View>", "XML, found no element", True),
-        ("", "XML", True),
-        ('<!DOCTYPE a [<!ENTITY b "c">]><View>&b;</View>', "<!DOCTYPE>", False),
-        (config_with('<Choice value="꿈"/>'), "일기, 일정", False),
-        ("<View><Image name='i' value='$i'/></View>", '<Choices toName="text">', True),
+def test_a_configuration_that_does_not_fit_is_refused_and_standard_error_says_why(
+    client: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = '<Choices name="d" toName="text"><Choice value="?"/></Choices></View>'
+    for config, fact in (
+        ("<View>", "XML, found no element"),
+        ("", "XML"),
+        ('<!DOCTYPE a [<!ENTITY b "c">]><View>&b;</View>', "<!DOCTYPE>"),
+        (config_with('<Choice value="꿈"/>').replace("</View>", other), "none for 일기, 일정;"),
+        ("<View></View>", '<Choices toName="text">'),
+        ("<View><Image name='i' value='$i'/></View>", '<Choices toName="text">'),
     ):
-        found = client.post("/predict", json=request_for(TEXTS, config))
-        assert found.status_code == 422 and fact in found.json()["error"], config
-        if not may_be_set_up:
-            assert client.post("/setup", json=setup_for(config)).status_code == 422, config
+        requests = (("/setup", setup_for(config)), *[("/predict", request_for(TEXTS, config))] * 2)
+        for path, request in requests:
+            found = client.post(path, json=request)
+            assert found.status_code == 422 and fact in found.json()["error"], config
+        # A configuration that is changed later is not set up again.
+        client.post("/predict", json=request | {"project": "2.17\n\x1b"})
+        first, second = capsys.readouterr().err.splitlines()
+        assert first == f"project 1.1700000000 of Label Studio is refused: {found.json()['error']}"
+        assert second.startswith("project 2.17   of") and second.isprintable()
+
+
+def test_the_choices_that_have_the_labels_of_the_model_are_answered(
+    client: Any, several_labels_model: Path
+) -> None:
+    topics = '<Choices name="topic" toName="text"><Choice value="꿈"/></Choices>'
+    config = CONFIG.replace("<Header", f"{topics}<Header")
+    assert client.post("/setup", json=setup_for(config)).status_code == 200
+    found = client.post("/predict", json=request_for(TEXTS, config)).json()
+    assert found == client.post("/predict", json=request_for(TEXTS)).json()
+
+    config = config_with(ALL, choice="multiple").replace("<Choices", f"{CONFIG}<Choices")
+    with TestClient(
+        make_application(Classifier.load(several_labels_model), version=VERSION)
+    ) as other:
+        results = other.post("/predict", json=request_for(TEXTS, config)).json()["results"]
+    assert {each["from_name"] for result in results for each in result["result"]} == {"c"}
 
 
 def test_comments_and_cdata_are_xml(client: Any) -> None:
