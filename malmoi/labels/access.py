@@ -108,9 +108,9 @@ class ProjectAccess:
         role: Role | None = connection.scalar(query)
         return role
 
-    def note(self, connection: Connection, action: str, details: Mapping[str, Any]) -> None:
-        """Add to the audit trail, in the transaction of the change itself."""
-        connection.execute(
+    def note(self, connection: Connection, action: str, details: Mapping[str, Any]) -> int:
+        """Add to the audit trail, in the transaction of the change itself; the id of the entry."""
+        made = connection.execute(
             insert(AuditRow).values(
                 project_id=self.project_id,
                 person=self.person.name,
@@ -119,6 +119,8 @@ class ProjectAccess:
                 created_at=database_time(connection),
             )
         )
+        (identifier,) = made.inserted_primary_key or (0,)
+        return identifier
 
     def _require(self, connection: Connection, needed: Role) -> None:
         role = self.role(connection)

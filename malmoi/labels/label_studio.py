@@ -49,13 +49,8 @@ def annotations_in(cells: Mapping[str, Any]) -> list[Any]:
 
 def choices_in(cells: Mapping[str, Any]) -> list[str]:
     """The names of the Choices that the annotations of a task have filled in."""
-    names = {
-        part["from_name"]: None
-        for one in annotations_in(cells)
-        for part in _parts(one.get("result") if isinstance(one, dict) else None)
-        if isinstance(part.get("from_name"), str)
-    }
-    return list(names)
+    names = [part.get("from_name") for part in _parts_of_task(cells)]
+    return list(dict.fromkeys(name for name in names if isinstance(name, str)))
 
 
 @dataclass(kw_only=True)
@@ -131,6 +126,11 @@ class LabelStudioReader:
             )
 
 
+def _parts_of_task(cells: Mapping[str, Any]) -> list[dict[str, Any]]:
+    made = [one for one in annotations_in(cells) if isinstance(one, dict)]
+    return [part for one in made for part in _parts(one.get("result"))]
+
+
 def _parts(result: Any) -> list[dict[str, Any]]:
     """What was chosen, of all that an annotation may hold."""
     return [
@@ -194,14 +194,13 @@ def tags_of(connection: Connection, project_id: int, labels: Sequence[str]) -> T
         data = cells.get("data")
         if not fields and isinstance(data, dict):
             fields += [name for name, cell in data.items() if cell == text]
-        for one in annotations_in(cells):
-            for part in _parts(one.get("result") if isinstance(one, dict) else None):
-                if "from_name" not in part or "to_name" not in part:
-                    continue
-                tags = str(part["from_name"]), str(part["to_name"])
-                for name in _choices_of(part) or ():
-                    if (label := normal_label(str(name))) in labels:
-                        by_label.setdefault(label, tags)
+        for part in _parts_of_task(cells):
+            if "from_name" not in part or "to_name" not in part:
+                continue
+            tags = str(part["from_name"]), str(part["to_name"])
+            for name in _choices_of(part) or ():
+                if (label := normal_label(str(name))) in labels:
+                    by_label.setdefault(label, tags)
         if fields and len(by_label) == len(labels):
             break
     return Tags(

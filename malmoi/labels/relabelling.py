@@ -142,8 +142,8 @@ def relabel(
         first, last = append_decisions(access, connection, decisions, note)
         details = {"labels": list(book.labels(choice)), "texts": len(ids)}
         details |= {"first": first, "last": last}
-        access.note(connection, _RELABEL, details)
-        return _newest(access, connection)
+        made = access.note(connection, _RELABEL, details)
+        return _relabelling(_entry(access, connection, made))
 
 
 def undo_relabelling(access: ProjectAccess, relabelling_id: int) -> int:
@@ -253,16 +253,6 @@ def _of_decision(access: ProjectAccess, connection: Connection, row: Any) -> Rel
             if json.loads(entry["details"])["first"] == row["id"]:
                 return _relabelling(entry)
     raise InputError("expected a new id of a request, found one that names another decision")
-
-
-def _newest(access: ProjectAccess, connection: Connection) -> Relabelling:
-    query = (
-        select(AuditRow.__table__)
-        .where(AuditRow.project_id == access.project_id)
-        .order_by(AuditRow.id.desc())
-        .limit(1)
-    )
-    return _relabelling(connection.execute(query).mappings().one())
 
 
 def _entry(access: ProjectAccess, connection: Connection, relabelling_id: int) -> Any:

@@ -62,7 +62,10 @@ def prepare(engine: Engine) -> None:
     """
     with engine.connect() as connection:
         version, has_projects = _state(connection)
-        has_log = engine.dialect.name != "sqlite" or _has_log(connection)
+        has_log = (
+            engine.dialect.name != "sqlite"
+            or connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+        )
     if version == HEAD:
         if not has_log:
             # A backup that became the database. One that may not be written to is read as it is.
@@ -94,10 +97,6 @@ def _state(connection: Connection) -> tuple[str | None, bool]:
         if has_projects and is_forbidden(error):
             return HEAD, has_projects
         raise
-
-
-def _has_log(connection: Connection) -> bool:
-    return connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
 
 
 def _keep_log_beside(engine: Engine) -> None:
