@@ -40,7 +40,7 @@ from malmoi.errors import InputError
 from malmoi.files import file_sha256, write_at_once
 from malmoi.labels.tasks import read_task
 from malmoi.model_folders import discriminator_folder
-from malmoi.pretrain.model.init import discriminator_config, preset_of
+from malmoi.pretrain.model.starting_checkpoint import discriminator_config, preset_of
 
 ROOT = Path(__file__).parents[2]
 NAME = "malmoi-small"

@@ -28,12 +28,16 @@ from malmoi.finetune.plan import DataPlan, FoldsPlan, Found, KfoldPlan, plan
 from malmoi.finetune.report.files import package_versions
 from malmoi.finetune.run_config import KfoldConfig
 from malmoi.finetune.settings import LlmSettings, TrainSettings
-from malmoi.finetune.training.beginning import Beginning, find_beginning, without_learnt
 from malmoi.finetune.training.cross_validation import Experiment
 from malmoi.finetune.training.encoders import load_encoder_tokenizer, load_for_classification
 from malmoi.finetune.training.fit import TrainingData, hidden_size
-from malmoi.finetune.training.fitness import tokenizer_warnings
+from malmoi.finetune.training.starting_model import (
+    StartingModel,
+    find_starting_model,
+    without_learnt,
+)
 from malmoi.finetune.training.subword_dropout import word_pieces_of
+from malmoi.finetune.training.tokenizer_warnings import tokenizer_warnings
 from malmoi.inference.batching import tokenize_all
 from malmoi.model_folders import ENCODER, find_named, is_hub_id
 from malmoi.text.duplicates.near import DEFAULT_THRESHOLD
@@ -52,7 +56,7 @@ class Prepared:
         llm: the chat model to compare with, with the task's prompt where none was given.
         left_out: how many were not taken because the classifier to begin with has learnt them.
         notes: how the files were read.
-        beginning: what the trainings start from.
+        starting: what the trainings start from.
         split: which texts are in which fold.
         experiment: what they share.
         parameters: of the model.
@@ -64,7 +68,7 @@ class Prepared:
     llm: LlmSettings
     left_out: int
     notes: ReadingNotes
-    beginning: Beginning
+    starting: StartingModel
     split: SplitTexts
     experiment: Experiment
     parameters: int
@@ -79,30 +83,30 @@ def prepare(config: KfoldConfig) -> Prepared:
     """
     flags, keys = config.flags, config.keys
     device = choose_device(flags.device)
-    beginning = find_beginning(flags.model, keys.start)
+    starting = find_starting_model(flags.model, keys.start)
     found, notes = read_texts(config)
-    examples = without_learnt(found, beginning, flags.folds)
+    examples = without_learnt(found, starting, flags.folds)
     llm = replace(keys.llm, prompt=config.source.prompt(keys.llm.prompt))
     if llm.model is not None:
         check_llm(llm, examples.labels)
-    tokenizer = load_encoder_tokenizer(beginning.source)
+    tokenizer = load_encoder_tokenizer(starting.source)
     untrained = load_for_classification(
-        beginning.source,
+        starting.source,
         examples.labels,
         dropout=keys.training.dropout,
         seed=flags.seed,
         random_weights=keys.start.random_weights,
         tokenizer=tokenizer,
         task=flags.task,
-        keep_head=beginning.keep_head,
+        keep_head=starting.keep_head,
     )
     parameters = sum(parameter.numel() for parameter in untrained.parameters())
     decided = plan(
         config,
         Found(
             data=data_plan(examples),
-            model=model_name(keys.start.continue_from or flags.model or "", beginning.source),
-            keep_head=beginning.keep_head,
+            model=model_name(keys.start.continue_from or flags.model or "", starting.source),
+            keep_head=starting.keep_head,
             hidden_size=hidden_size(untrained),
             longest_input=longest_input(untrained, tokenizer),
             parameters=parameters,
@@ -122,7 +126,7 @@ def prepare(config: KfoldConfig) -> Prepared:
         )
     split = split_texts(examples, decided.folds)
     experiment = _experiment(
-        *(decided, examples, split, beginning, tokenizer, untrained), device=flags.device
+        *(decided, examples, split, starting, tokenizer, untrained), device=flags.device
     )
     return Prepared(
         plan=decided,
@@ -130,7 +134,7 @@ def prepare(config: KfoldConfig) -> Prepared:
         llm=llm,
         left_out=len(found.texts) - len(examples.texts),
         notes=notes,
-        beginning=beginning,
+        starting=starting,
         split=split,
         experiment=experiment,
         parameters=parameters,
@@ -156,7 +160,7 @@ def _experiment(
     decided: KfoldPlan,
     examples: Examples,
     split: SplitTexts,
-    beginning: Beginning,
+    starting: StartingModel,
     tokenizer: Any,
     untrained: PreTrainedModel,
     *,
@@ -176,7 +180,7 @@ def _experiment(
             name for name in tokenizer.model_input_names if name != "token_type_ids"
         ]
     return Experiment(
-        source=beginning.source,
+        source=starting.source,
         random_weights=decided.encoder.random_weights,
         tokenizer=tokenizer,
         data=TrainingData(
@@ -191,7 +195,7 @@ def _experiment(
         training=training,
         folds=split.folds,
         fold_of=split.fold_of,
-        keep_head=beginning.keep_head,
+        keep_head=starting.keep_head,
         device=device,
     )
 

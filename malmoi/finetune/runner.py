@@ -17,7 +17,7 @@ from malmoi.devices import choose_device
 from malmoi.errors import InputError
 from malmoi.files import directory_at_once
 from malmoi.finetune.baselines.baseline import Baseline
-from malmoi.finetune.baselines.compare import compare, measure_learning_curve
+from malmoi.finetune.baselines.comparison import compare, measure_learning_curve
 from malmoi.finetune.evaluation.learning_curve import CurvePoint
 from malmoi.finetune.plan import plan_quick
 from malmoi.finetune.preparing import (
@@ -37,7 +37,6 @@ from malmoi.finetune.report.terminal import (
 )
 from malmoi.finetune.report.write import Measured, complete_model, write_run
 from malmoi.finetune.run_config import KfoldConfig
-from malmoi.finetune.training.beginning import describe_beginning
 from malmoi.finetune.training.cross_validation import (
     MODEL,
     CrossValidation,
@@ -49,6 +48,7 @@ from malmoi.finetune.training.cross_validation import (
 from malmoi.finetune.training.encoders import encoder_source
 from malmoi.finetune.training.fold_processes import run_jobs
 from malmoi.finetune.training.linear_folds import TRAINED, Added, add_linear
+from malmoi.finetune.training.starting_model import describe_starting_model
 from malmoi.inference.linear.frozen_encoder import FrozenEncoder
 from malmoi.inference.linear.quick import QuickTrainer
 from malmoi.labels.database import LabelDatabase
@@ -137,7 +137,7 @@ def _encoder_and_linear(config: KfoldConfig) -> Iterator[_Fitted]:
             )
 
             def put_model(place: Path) -> None:
-                complete_model(work / MODEL, measured, prepared.beginning.learnt)
+                complete_model(work / MODEL, measured, prepared.starting.learnt)
                 check_free(output)  # hours have passed
                 (work / MODEL).rename(place)
 
@@ -259,7 +259,7 @@ def _print_header(prepared: Prepared) -> None:
     print(f"settings: folds {plan.folds.folds}, {shown}", flush=True)
     if plan.execution.jobs > 1:
         print(f"up to {plan.execution.jobs} trainings side by side (--jobs)", flush=True)
-    for line in describe_beginning(prepared.beginning, examples, prepared.left_out):
+    for line in describe_starting_model(prepared.starting, examples, prepared.left_out):
         print(line, flush=True)
     if plan.linear.enabled and len(examples.texts) < _FEW_TEXTS:
         print(

@@ -45,8 +45,8 @@ from malmoi.pretrain.engine.run_directory import (
     write_record,
 )
 from malmoi.pretrain.model.cost import matrix_seconds, parameter_counts
-from malmoi.pretrain.model.init import starting_sha256
 from malmoi.pretrain.model.networks import ElectraPair
+from malmoi.pretrain.model.starting_checkpoint import starting_sha256
 from malmoi.pretrain.objectives.cost import matrix_shapes, paper_flops_per_token
 from malmoi.pretrain.objectives.registry import resolve_recipe
 from malmoi.pretrain.plan import (

@@ -15,13 +15,6 @@ from malmoi.pretrain.config.run_config import RunConfig
 from malmoi.pretrain.config.run_plan import RunPlan
 from malmoi.pretrain.data.tokenized import TokenizedCorpus
 from malmoi.pretrain.engine.run_directory import known_sharing, learnt_with_generator
-from malmoi.pretrain.model.init import (
-    check_positions,
-    discriminator_config,
-    new_generator_size,
-    preset_of,
-    starting_directory,
-)
 from malmoi.pretrain.model.initializers import draw_as_papers_code
 from malmoi.pretrain.model.networks import (
     ElectraPair,
@@ -30,6 +23,13 @@ from malmoi.pretrain.model.networks import (
     check_generator_size,
     load_network,
     load_pair,
+)
+from malmoi.pretrain.model.starting_checkpoint import (
+    check_positions,
+    discriminator_config,
+    new_generator_size,
+    preset_of,
+    starting_directory,
 )
 from malmoi.pretrain.model.word_vectors import warm_start_embeddings
 from malmoi.pretrain.objectives.registry import resolve_recipe

@@ -25,7 +25,7 @@ from malmoi.errors import InputError
 from malmoi.model_folders import discriminator_folder
 from malmoi.pretrain.config.defaults import Preset
 from malmoi.pretrain.config.objective import GENERATOR_SIZE, Sharing
-from malmoi.pretrain.model.init import config_in, discriminator_config
+from malmoi.pretrain.model.starting_checkpoint import config_in, discriminator_config
 from malmoi.transformers_models import fill_token_types, quiet_transformers, save_model
 
 MAX_POSITIONS = 512

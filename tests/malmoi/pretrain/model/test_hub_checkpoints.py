@@ -21,8 +21,8 @@ from malmoi.finetune.settings import KfoldSettings
 from malmoi.finetune.training.encoders import encoder_source, load_for_classification
 from malmoi.hub import hub_directory
 from malmoi.inference.classifier import Classifier
-from malmoi.pretrain.model.init import starting_directory
 from malmoi.pretrain.model.networks import load_pair
+from malmoi.pretrain.model.starting_checkpoint import starting_directory
 from tests.malmoi.finetune.conftest import make_tokenizer, separable
 from tests.malmoi.hub_downloads import Files, Hub, commit_of, serving
 from tests.malmoi.pretrain.conftest import Command

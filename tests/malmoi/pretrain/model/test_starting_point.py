@@ -29,7 +29,7 @@ from malmoi.files import file_sha256
 from malmoi.finetune.training.encoders import load_for_classification
 from malmoi.pretrain.data.corpus import unknown_fraction
 from malmoi.pretrain.data.tokenized import TokenizedCorpus
-from malmoi.pretrain.model.init import starting_directory
+from malmoi.pretrain.model.starting_checkpoint import starting_directory
 from malmoi.tokenizer.loading import load_pretraining_tokenizer
 from malmoi.transformers_models import quiet_transformers
 from tests.malmoi.pretrain.conftest import Breaking, Command

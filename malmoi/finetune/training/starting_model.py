@@ -15,7 +15,7 @@ _SHOWN_LABELS = 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class Beginning:
+class StartingModel:
     """A model on disk or on the Hub.
 
     Attributes:
@@ -40,7 +40,7 @@ class Beginning:
         return np.isin(text_keys(examples.texts, examples.pairs), self.learnt)
 
 
-def find_beginning(model: str | None, start: StartKeys) -> Beginning:
+def find_starting_model(model: str | None, start: StartKeys) -> StartingModel:
     """What `--model` or `start.continue_from` names, else the newest encoder.
 
     Raises:
@@ -57,7 +57,7 @@ def find_beginning(model: str | None, start: StartKeys) -> Beginning:
             "give it as --model",
             source=source,
         )
-    return Beginning(
+    return StartingModel(
         source=source,
         labels=labels,
         keep_head=keep_head,
@@ -66,15 +66,15 @@ def find_beginning(model: str | None, start: StartKeys) -> Beginning:
     )
 
 
-def without_learnt(examples: Examples, beginning: Beginning, per_label: int) -> Examples:
+def without_learnt(examples: Examples, starting: StartingModel, per_label: int) -> Examples:
     """The texts that a classifier which is gone on from has not learnt.
 
     Raises:
         InputError: too few are left of a label.
     """
-    if not beginning.keep_head:
+    if not starting.keep_head:
         return examples
-    learnt = beginning.has_learnt(examples)
+    learnt = starting.has_learnt(examples)
     left = examples.only(np.flatnonzero(~learnt))
     few = [label for label, count in left.counts.items() if count < per_label]
     if learnt.any() and (few or len(left.texts) < per_label):
@@ -82,7 +82,7 @@ def without_learnt(examples: Examples, beginning: Beginning, per_label: int) -> 
             "{source} has learnt {learnt:,} of the {texts:,} texts of {path}, which a score on "
             "them would only repeat; of the others {few} are fewer than {per_label}, one a fold: "
             "add texts that it has not learnt, or begin with an encoder by --model",
-            source=beginning.source,
+            source=starting.source,
             learnt=learnt.sum(),
             texts=len(learnt),
             path=examples.path,
@@ -92,25 +92,27 @@ def without_learnt(examples: Examples, beginning: Beginning, per_label: int) -> 
     return left
 
 
-def describe_beginning(beginning: Beginning, examples: Examples, left_out: int) -> list[str]:
+def describe_starting_model(
+    starting: StartingModel, examples: Examples, left_out: int
+) -> list[str]:
     """Lines on what is taken, whether another encoder is better, and scores are to be trusted.
 
     Args:
         examples: that are trained and tested on.
         left_out: how many of the data are not, for the classifier has learnt them.
     """
-    if not beginning.labels:
-        return [beginning.advice] if beginning.advice else []
-    source = beginning.source
+    if not starting.labels:
+        return [starting.advice] if starting.advice else []
+    source = starting.source
     unknown = f"warning: {source} does not list the texts that it has learnt; if some are among "
     unknown += "these, the scores are too high"
-    if beginning.keep_head:
+    if starting.keep_head:
         lines = [f"going on from the classifier {source}, with its head"]
-        if beginning.learnt is None:
+        if starting.learnt is None:
             return [*lines, unknown]
         if left_out:
             lines.append(f"left out {left_out:,} texts that it has learnt")
-        dropped = [label for label in beginning.labels if label not in examples.labels]
+        dropped = [label for label in starting.labels if label not in examples.labels]
         if dropped and examples.task != "pair-regression":
             lines.append(f"its labels {', '.join(dropped)} are not in the data and are left out")
         return lines
@@ -118,9 +120,9 @@ def describe_beginning(beginning: Beginning, examples: Examples, left_out: int) 
         f"{source} is a finished classifier: its encoder is taken and its head left out, which is "
         "new (--set start.continue_from=CLASSIFIER keeps it)"
     ]
-    if beginning.learnt is None:
+    if starting.learnt is None:
         return [*lines, unknown]
-    if known := int(beginning.has_learnt(examples).sum()):
+    if known := int(starting.has_learnt(examples).sum()):
         lines.append(
             f"warning: its encoder has learnt {known:,} of these {len(examples.texts):,} texts "
             "with their labels, so the scores are too high; begin with one that has not"
