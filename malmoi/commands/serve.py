@@ -1,6 +1,7 @@
 """`malmoi serve --model M`: the classifier over HTTP."""
 
 import os
+import re
 import sys
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -27,12 +28,14 @@ class ServeSettings(Limits):
     """What is served, where, and to whom."""
 
     HELP_GROUPS: ClassVar[dict[str, tuple[str, ...]]] = {
-        "server": ("model", "host", "port", "engine", "threads", "token_file"),
+        "server": ("model", "also", "host", "port", "engine", "threads", "token_file"),
         "limit": tuple(item.name for item in fields(Limits)),
     }
 
     model: str
     """A fine-tuned classifier: name of a run or of a released model, directory, or Hub id."""
+    also: tuple[str, ...] = ()
+    """Further models, each as NAME=MODEL: they answer at /v1/models/NAME/predict."""
     host: str = "127.0.0.1"
     """Address to listen on; by default only this machine can reach it. 0.0.0.0: every address."""
     port: int = 8000
@@ -49,7 +52,7 @@ class ServeSettings(Limits):
 
 def main(settings: ServeSettings) -> None:
     """Serve until a signal ends it."""
-    _check(settings)
+    sources = _sources(settings)
     from malmoi.serving.server import listen, only_here, run_server, url_of
 
     token = _token(settings.token_file)
@@ -58,15 +61,21 @@ def main(settings: ServeSettings) -> None:
         from malmoi.inference.onnx_exports import model_hash
         from malmoi.model_folders import classifier_folder
         from malmoi.serving.application import make_application
+        from malmoi.serving.models import Models, ServedModel
 
-        classifier = Classifier.load(settings.model, settings.engine, threads=settings.threads)
-        weights = model_hash(classifier_folder(settings.model))
-        application = make_application(
-            classifier,
-            version=f"{classifier.name}-{weights[:8]}",
-            limits=settings,
-            token=token,
-        )
+        def load(name: str, source: str) -> ServedModel:
+            before = model_hash(classifier_folder(source))
+            classifier = Classifier.load(source, settings.engine, threads=settings.threads)
+            if model_hash(classifier_folder(source)) != before:
+                raise InputError(
+                    "the files of {source} changed while they were read; load it again",
+                    source=source,
+                )
+            version = f"{classifier.name}-{before[:8]}"
+            return ServedModel(name=name, source=source, version=version, classifier=classifier)
+
+        models = Models({name: load(name, source) for name, source in sources.items()}, load)
+        application = make_application(models, limits=settings, token=token)
         if token is None and not only_here(taken):
             print(
                 f"whoever can reach {settings.host} may use it, unencrypted; give --token-file, "
@@ -74,11 +83,19 @@ def main(settings: ServeSettings) -> None:
                 file=sys.stderr,
                 flush=True,
             )
-        line = f"{classifier.name} by {classifier.engine} at {url_of(taken)} (Ctrl-C ends it)"
-        run_server(application, taken, settings, lambda: print(line, flush=True))
+        shown = ", ".join(f"{each.classifier.name} by {each.classifier.engine}" for each in models)
+        line = f"{shown} at {url_of(taken)} (Ctrl-C ends it)"
+        run_server(
+            application,
+            taken,
+            settings,
+            ready=lambda: print(line, flush=True),
+            read_anew=models.read_anew,
+        )
 
 
-def _check(settings: ServeSettings) -> None:
+def _sources(settings: ServeSettings) -> dict[str, str]:
+    """Name -> model, of all that are to be served; what must be there for it is."""
     from importlib.util import find_spec
 
     if absent := [name for name in _PACKAGES if find_spec(name) is None]:
@@ -86,7 +103,21 @@ def _check(settings: ServeSettings) -> None:
             "malmoi serve needs {absent}: pip install -c constraints.txt -e .",
             absent=", ".join(absent),
         )
-    check_classifier(settings.model)
+    from malmoi.serving.models import DEFAULT
+
+    sources = {DEFAULT: settings.model}
+    for pair in settings.also:
+        name, _, source = pair.partition("=")
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name) or not source or name in sources:
+            raise InputError(
+                "expected --also NAME=MODEL with another name for each, of Latin letters, digits, "
+                '".", "_" and "-", found {pair}',
+                pair=pair,
+            )
+        sources[name] = source
+    for source in sources.values():
+        check_classifier(source)
+    return sources
 
 
 def _token(file: Path | None) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import cache
 from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
@@ -13,6 +14,7 @@ from malmoi.inference.description import Gives
 from malmoi.inference.prediction import LabelsPrediction, Prediction, ValuePrediction
 from malmoi.serving.bad_requests import line_of, shown
 from malmoi.serving.limits import Limits
+from malmoi.serving.models import ServedModel
 
 # Enough to tell probabilities apart.
 _DIGITS = 6
@@ -43,13 +45,31 @@ class ValueAnswer(BaseModel):
     cut: bool = Field(description="Whether the text was longer than what the model reads of it.")
 
 
-class LabelsOfModel(BaseModel):
-    """What a model can say."""
+class ModelAnswer(BaseModel):
+    """What answers under a name, and what it can say."""
 
+    name: str = Field(examples=["default"])
     model: str = Field(examples=["malmoi-small-reviews"])
+    version: str = Field(examples=["malmoi-small-reviews-1a2b3c4d"])
+    engine: str = Field(examples=["onnx-int8"])
     gives: Gives
     reads_pairs: bool | None = Field(description="null: the model does not say.")
     labels: list[str] = Field(examples=[["긍정", "부정", "중립"]])
+
+
+class ModelsAnswer(BaseModel):
+    """All models; the first is the default."""
+
+    models: list[ModelAnswer]
+
+
+class ExchangeRequest(BaseModel):
+    """What takes the place of a model."""
+
+    model: str = Field(
+        description="A run, a released model, a folder of this server, or a Hub id.",
+        examples=["malmoi-small-reviews"],
+    )
 
 
 class Health(BaseModel):
@@ -75,6 +95,7 @@ _ANSWERS: dict[Gives, type[BaseModel]] = {
 }
 
 
+@cache
 def answer_model(gives: Gives) -> type[BaseModel]:
     """The answer to one request."""
     answer: Any = _ANSWERS[gives]
@@ -82,6 +103,7 @@ def answer_model(gives: Gives) -> type[BaseModel]:
         "Answer",
         __doc__="A prediction for every text, in the order of the request.",
         model=(str, Field(examples=["malmoi-small-reviews"])),
+        version=(str, Field(examples=["malmoi-small-reviews-1a2b3c4d"])),
         predictions=(list[answer], ...),
     )
 
@@ -102,6 +124,20 @@ def prediction_as_json(prediction: Prediction) -> dict[str, Any]:
         "confidence": round(prediction.confidence, _DIGITS),
         "probabilities": probabilities,
         "cut": prediction.cut,
+    }
+
+
+def model_as_json(served: ServedModel) -> dict[str, Any]:
+    """A model as `ModelAnswer`."""
+    classifier = served.classifier
+    return {
+        "name": served.name,
+        "model": classifier.name,
+        "version": served.version,
+        "engine": classifier.engine,
+        "gives": classifier.gives,
+        "reads_pairs": classifier.reads_pairs,
+        "labels": classifier.labels,
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -9,13 +10,16 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 from fastapi.openapi.docs import get_swagger_ui_html
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from starlette.exceptions import HTTPException
 
-from malmoi.inference.classifier import Classifier
 from malmoi.serving.answers import (
+    ExchangeRequest,
     Health,
-    LabelsOfModel,
+    ModelAnswer,
+    ModelsAnswer,
     RequestForm,
     answer_model,
+    model_as_json,
     prediction_as_json,
 )
 from malmoi.serving.batcher import Batcher
@@ -24,13 +28,17 @@ from malmoi.serving.http_json import (
     add_error_handlers,
     add_get,
     answer,
+    body_schema,
     errors,
     json_in,
+    read,
 )
 from malmoi.serving.label_studio_routes import add_label_studio
 from malmoi.serving.limits import Limits
 from malmoi.serving.metrics import Metrics
-from malmoi.serving.middleware import RequestLimits
+from malmoi.serving.middleware import RETRY_AFTER, RequestLimits
+from malmoi.serving.models import DEFAULT, Models
+from malmoi.version import version
 
 # Without a token: what an orchestrator, and a browser that shows the docs, asks for.
 OPEN_PATHS = ("/", "/health", "/docs", "/openapi.json")
@@ -45,20 +53,15 @@ curl http://127.0.0.1:8000/v1/predict -H 'Content-Type: application/json' \\
 
 
 def make_application(
-    classifier: Classifier,
-    *,
-    version: str,
-    limits: Limits | None = None,
-    token: str | None = None,
+    models: Models, *, limits: Limits | None = None, token: str | None = None
 ) -> RequestLimits:
-    """An ASGI application that predicts with a classifier.
+    """An ASGI application that predicts with models.
 
-    Label Studio keeps the version of the model with its predictions. Clients must give the token,
-    unless it is None.
+    Clients must give the token, unless it is None.
     """
     limits = limits or Limits()
-    measured = Metrics(classifier.name, classifier.engine)
-    batcher = Batcher(classifier, limits.max_waiting, measured.batch)
+    measured = Metrics()
+    batcher = Batcher(limits.max_waiting, measured.batch)
     measured.watch_waiting(lambda: batcher.unanswered)
 
     @asynccontextmanager
@@ -69,7 +72,7 @@ def make_application(
 
     app = FastAPI(
         title="malmoi serve",
-        version=version,
+        version=version(),
         description=_ABOUT,
         lifespan=working,
         docs_url=None,
@@ -79,9 +82,12 @@ def make_application(
         servers=[{"url": "."}],
     )
     add_error_handlers(app)
-    _add_predict(app, classifier, limits, batcher)
-    _add_states(app, classifier, batcher, measured)
-    add_label_studio(app, classifier, version=version, limits=limits, batcher=batcher)
+    _add_predict(app, "/v1", models, DEFAULT, limits, batcher)
+    for served in models:
+        _add_predict(app, f"/v1/models/{served.name}", models, served.name, limits, batcher)
+    _add_models(app, models, token)
+    _add_states(app, models, batcher, measured)
+    add_label_studio(app, models, limits=limits, batcher=batcher)
     _describe_token(app, token)
     measured.paths |= {*OPEN_PATHS, *app.openapi()["paths"]}
     return RequestLimits(
@@ -89,49 +95,97 @@ def make_application(
     )
 
 
-def _add_predict(app: FastAPI, classifier: Classifier, limits: Limits, batcher: Batcher) -> None:
-    form = RequestForm(limits, classifier.reads_pairs)
+def _add_predict(
+    app: FastAPI, prefix: str, models: Models, name: str, limits: Limits, batcher: Batcher
+) -> None:
+    """Add what the model of a name is asked, below a prefix."""
+    kind = models[name].classifier
+    form = RequestForm(limits, kind.reads_pairs)
 
     async def label(request: Request) -> Response:
-        found = await batcher.predict(*form.read(await json_in(request)))
-        predictions = [prediction_as_json(each) for each in found]
-        return answer({"model": classifier.name, "predictions": predictions})
-
-    async def labels() -> Response:
+        asked = form.read(await json_in(request))
+        served = models[name]
+        predictions = await batcher.predict(served.classifier, *asked)
         return answer(
             {
-                "model": classifier.name,
-                "gives": classifier.gives,
-                "reads_pairs": classifier.reads_pairs,
-                "labels": classifier.labels,
+                "model": served.classifier.name,
+                "version": served.version,
+                "predictions": list(map(prediction_as_json, predictions)),
             }
         )
 
+    async def labels() -> Response:
+        return answer(model_as_json(models[name]))
+
     app.add_api_route(
-        "/v1/predict",
+        f"{prefix}/predict",
         label,
         methods=["POST"],
         summary="Label one text or many",
         description="Texts are cleaned as those that the model learnt from.",
-        response_model=answer_model(classifier.gives),
+        response_model=answer_model(kind.gives),
         responses=errors(*WITH_BODY),
         openapi_extra={"requestBody": form.openapi()},
         tags=["predict"],
     )
     add_get(
         app,
-        "/v1/labels",
+        f"{prefix}/labels",
         labels,
         summary="What the model can say",
-        response_model=LabelsOfModel,
+        response_model=ModelAnswer,
         responses=errors(401),
         tags=["predict"],
     )
 
 
-def _add_states(app: FastAPI, classifier: Classifier, batcher: Batcher, measured: Metrics) -> None:
+def _add_models(app: FastAPI, models: Models, token: str | None) -> None:
+    """Add the list of models, and what exchanges each."""
+
+    async def all_models() -> Response:
+        return answer({"models": list(map(model_as_json, models))})
+
+    add_get(
+        app,
+        "/v1/models",
+        all_models,
+        summary="The models that answer",
+        response_model=ModelsAnswer,
+        responses=errors(401),
+        tags=["models"],
+    )
+
+    async def exchange(request: Request) -> Response:
+        if token is None:
+            line = "a server without a token exchanges no model; start it with --token-file"
+            raise HTTPException(403, line)
+        asked = read(ExchangeRequest, await json_in(request))
+        if models.busy:
+            line = "another model is being loaded; try again later"
+            raise HTTPException(503, line, RETRY_AFTER)
+        name = request.scope["path"].rpartition("/")[2]
+        # It goes on, too, when nobody waits for its end any more.
+        loading = asyncio.create_task(models.exchange(name, asked.model))
+        return answer(model_as_json(await asyncio.shield(loading)))
+
+    for served in models:
+        app.add_api_route(
+            f"/v1/models/{served.name}",
+            exchange,
+            methods=["POST"],
+            summary="Let another version answer",
+            description="Requests that have come are answered by the one before.",
+            response_model=ModelAnswer,
+            responses=errors(403, *WITH_BODY),
+            openapi_extra=body_schema(ExchangeRequest),
+            tags=["models"],
+        )
+
+
+def _add_states(app: FastAPI, models: Models, batcher: Batcher, measured: Metrics) -> None:
     async def health() -> Response:
         batcher.check_worker()
+        classifier = models[DEFAULT].classifier
         state = {
             "status": "BUSY" if batcher.full else "UP",
             "model_class": "Malmoi",
@@ -146,7 +200,7 @@ def _add_states(app: FastAPI, classifier: Classifier, batcher: Batcher, measured
         return get_swagger_ui_html(openapi_url=f"{up}openapi.json", title=app.title)
 
     async def metrics() -> Response:
-        return Response(measured.text(), media_type=CONTENT_TYPE_LATEST)
+        return Response(measured.text(models), media_type=CONTENT_TYPE_LATEST)
 
     busy: dict[int | str, dict[str, Any]] = {
         503: {"model": Health, "description": "It lives, and takes no further request now."}

@@ -34,12 +34,18 @@ class WorkerEndedError(Exception):
 class _Request:
     """Texts that wait, and what was found for those whose turn it was."""
 
+    classifier: Classifier
     texts: Sequence[str]
     pairs: Sequence[str] | None
     lengths: Sequence[int]
     answer: asyncio.Future[list[Prediction]]
     taken: int = 0
     found: list[Prediction] = field(default_factory=list)
+
+    @property
+    def kind(self) -> tuple[Classifier, bool]:
+        """What is computed together is alike in this."""
+        return self.classifier, self.pairs is None
 
     def next_part(self, most_texts: int) -> tuple[_Part, int]:
         """The texts whose turn it is, at least one, and how many characters they have."""
@@ -76,16 +82,13 @@ class Batcher:
     """
 
     def __init__(
-        self,
-        classifier: Classifier,
-        max_requests: int,
-        on_batch: Callable[[int], None] = lambda texts: None,
+        self, max_requests: int, on_batch: Callable[[int], None] = lambda texts: None
     ) -> None:
         """Take at most `max_requests` without an answer; nothing runs before `start`.
 
         `on_batch` is called with the number of texts before a batch is computed.
         """
-        self._classifier, self._max_requests, self._on_batch = classifier, max_requests, on_batch
+        self._max_requests, self._on_batch = max_requests, on_batch
         self._queue: deque[_Request] = deque()
         self._arrived = asyncio.Event()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="malmoi-batches")
@@ -120,9 +123,12 @@ class Batcher:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def predict(
-        self, texts: Sequence[str], pairs: Sequence[str] | None = None
+        self,
+        classifier: Classifier,
+        texts: Sequence[str],
+        pairs: Sequence[str] | None = None,
     ) -> list[Prediction]:
-        """As `Classifier.predict`, whose `InputError` is raised, too.
+        """As `classifier.predict`, whose `InputError` is raised, too.
 
         Raises:
             OverloadedError: too many requests wait.
@@ -137,7 +143,9 @@ class Batcher:
         lengths = list(map(len, texts))
         if pairs is not None:
             lengths = [mine + len(other) for mine, other in zip(lengths, pairs, strict=True)]
-        request = _Request(texts=texts, pairs=pairs, lengths=lengths, answer=answer)
+        request = _Request(
+            classifier=classifier, texts=texts, pairs=pairs, lengths=lengths, answer=answer
+        )
         self._queue.append(request)
         self._arrived.set()
         self._unanswered.add(request)
@@ -170,7 +178,7 @@ class Batcher:
             request = self._queue.popleft()
             if request.answer.done():
                 continue
-            if parts and (request.pairs is None) != (parts[0].request.pairs is None):
+            if parts and request.kind != parts[0].request.kind:
                 other_kind.append(request)
                 continue
             part, length = request.next_part(min(TEXTS_IN_TURN, TEXTS_IN_BATCH - texts))
@@ -204,10 +212,10 @@ class Batcher:
 
     async def _predicted(self, parts: list[_Part]) -> list[Prediction]:
         texts = [text for part in parts for text in part.texts]
-        paired = parts[0].request.pairs is not None
-        pairs = [pair for part in parts for pair in part.pairs] if paired else None
+        classifier, alone = parts[0].request.kind
+        pairs = None if alone else [pair for part in parts for pair in part.pairs]
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._thread, self._classifier.predict, texts, pairs)
+        return await loop.run_in_executor(self._thread, classifier.predict, texts, pairs)
 
     def _fail(self, request: _Request, error: Exception) -> None:
         if not request.answer.done():

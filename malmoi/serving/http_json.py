@@ -7,22 +7,26 @@ import json
 import re
 from collections.abc import Awaitable, Callable
 from email.message import Message
-from typing import Any
+from typing import Any, TypeVar
 
 from fastapi import FastAPI, Request, Response
+from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 from starlette.exceptions import HTTPException
 
 from malmoi.errors import InputError
 from malmoi.serving.answers import ErrorAnswer, as_json
+from malmoi.serving.bad_requests import line_of
 from malmoi.serving.batcher import OverloadedError, WorkerEndedError
 from malmoi.serving.middleware import RETRY_AFTER
 
 JSON = "application/json"
+Body = TypeVar("Body", bound=BaseModel)
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _ERRORS = {
     400: "The body is no JSON.",
     401: "The token is missing or wrong.",
+    403: "The server has no token, so nobody may exchange a model.",
     408: "The body came too slowly.",
     413: "The body is too large.",
     415: "The body is not called application/json, or is packed or encoded in another way.",
@@ -54,6 +58,24 @@ def add_get(
     """Answer GET, and HEAD, by which load balancers ask; the server leaves out the body of that."""
     app.add_api_route(path, endpoint, methods=["GET"], **described)
     app.add_api_route(path, endpoint, methods=["HEAD"], include_in_schema=False)
+
+
+def read(kind: type[Body], value: Any) -> Body:
+    """JSON as a form.
+
+    Raises:
+        InputError: it has another.
+    """
+    try:
+        return kind.model_validate(value)
+    except ValidationError as error:
+        raise InputError(line_of(error)) from error
+
+
+def body_schema(kind: type[BaseModel], **described: Any) -> dict[str, Any]:
+    """The `openapi_extra` of an operation that takes a form."""
+    content = {JSON: {"schema": kind.model_json_schema(), **described}}
+    return {"requestBody": {"required": True, "content": content}}
 
 
 async def json_in(request: Request) -> Any:

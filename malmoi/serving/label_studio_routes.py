@@ -5,18 +5,17 @@ from __future__ import annotations
 import asyncio
 import sys
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any
 from xml.sax.saxutils import quoteattr
 
 from fastapi import FastAPI, Request, Response
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from malmoi.errors import InputError
 from malmoi.inference.classifier import Classifier
 from malmoi.serving.answers import check_lengths
-from malmoi.serving.bad_requests import line_of
 from malmoi.serving.batcher import Batcher
-from malmoi.serving.http_json import WITH_BODY, answer, errors, json_in
+from malmoi.serving.http_json import WITH_BODY, answer, body_schema, errors, json_in, read
 from malmoi.serving.label_studio import (
     TRAIN_EVENTS,
     ChoicesConfig,
@@ -25,10 +24,10 @@ from malmoi.serving.label_studio import (
     texts_of,
 )
 from malmoi.serving.limits import Limits
+from malmoi.serving.models import DEFAULT, Models
 
 _NO_TRAINING = "malmoi serve does not train: export the labels, then python finetune/kfold.py"
 _TAG = "Label Studio"
-Body = TypeVar("Body", bound=BaseModel)
 
 
 class _Body(BaseModel):
@@ -99,16 +98,14 @@ _OPERATIONS: dict[str, tuple[type[BaseModel], type[BaseModel], str]] = {
 }
 
 
-def add_label_studio(
-    app: FastAPI, classifier: Classifier, *, version: str, limits: Limits, batcher: Batcher
-) -> None:
-    """Add the paths to an application; the version is that of the model."""
+def add_label_studio(app: FastAPI, models: Models, *, limits: Limits, batcher: Batcher) -> None:
+    """Add the paths to an application; the default model answers."""
 
     @lru_cache(maxsize=128)  # once, and not with every task
     def say_once(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
 
-    def config_of(label_config: str, project: Any) -> ChoicesConfig:
+    def config_of(classifier: Classifier, label_config: str, project: Any) -> ChoicesConfig:
         try:
             return read_config(
                 label_config, classifier.labels, classifier.gives, classifier.reads_pairs
@@ -119,27 +116,33 @@ def add_label_studio(
             raise
 
     async def setup(request: Request) -> Response:
-        asked = _read(SetupRequest, await json_in(request))
+        asked = read(SetupRequest, await json_in(request))
         say_once.cache_clear()
-        config_of(asked.label_schema, asked.project)
-        return answer({"model_version": version})
+        served = models[DEFAULT]
+        config_of(served.classifier, asked.label_schema, asked.project)
+        return answer({"model_version": served.version})
 
     async def tasks(request: Request) -> Response:
-        asked = _read(TasksRequest, await json_in(request))
-        config = config_of(asked.label_config, asked.project)
+        asked = read(TasksRequest, await json_in(request))
+        served = models[DEFAULT]
+        config = config_of(served.classifier, asked.label_config, asked.project)
         # In a thread, for a body of the largest size takes a second to clean.
         places, texts = await asyncio.to_thread(texts_of, asked.tasks, config)
         check_lengths(texts, limits)
-        found = dict(zip(places, await batcher.predict(*texts), strict=True))
-        results = [result_of(found.get(n), config, version) for n in range(len(asked.tasks))]
+        predictions = await batcher.predict(served.classifier, *texts)
+        found = dict(zip(places, predictions, strict=True))
+        results = [
+            result_of(found.get(place), config, served.version) for place in range(len(asked.tasks))
+        ]
         return answer({"results": results})
 
     async def event(request: Request) -> Response:
-        asked = _read(EventRequest, await json_in(request))
+        asked = read(EventRequest, await json_in(request))
         if asked.action not in TRAIN_EVENTS:
             return answer({"status": "Unknown event"})
         return answer({"status": "ok", "result": _NO_TRAINING}, 201)
 
+    examples = _examples(models[DEFAULT].classifier)
     handlers = {"/setup": setup, "/predict": tasks, "/webhook": event}
     for path, (body, answered, summary) in _OPERATIONS.items():
         further: dict[int | str, dict[str, Any]] = (
@@ -152,16 +155,9 @@ def add_label_studio(
             summary=summary,
             response_model=answered,
             responses={**further, **errors(*WITH_BODY)},
-            openapi_extra={"requestBody": _body_schema(body, _examples(classifier)[path])},
+            openapi_extra=body_schema(body, example=examples[path]),
             tags=[_TAG],
         )
-
-
-def _read(kind: type[Body], value: Any) -> Body:
-    try:
-        return kind.model_validate(value)
-    except ValidationError as error:
-        raise InputError(line_of(error)) from error
 
 
 def _examples(classifier: Classifier) -> dict[str, dict[str, Any]]:
@@ -179,8 +175,3 @@ def _examples(classifier: Classifier) -> dict[str, dict[str, Any]]:
         "/predict": {"project": project, "tasks": [task], "label_config": config},
         "/webhook": {"action": TRAIN_EVENTS[0], "project": {"id": 1, "label_config": config}},
     }
-
-
-def _body_schema(kind: type[BaseModel], example: dict[str, Any]) -> dict[str, Any]:
-    described = {"schema": kind.model_json_schema(), "example": example}
-    return {"required": True, "content": {"application/json": described}}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from prometheus_client import (
     CollectorRegistry,
@@ -13,6 +13,8 @@ from prometheus_client import (
     ProcessCollector,
     generate_latest,
 )
+
+from malmoi.serving.models import ServedModel
 
 _SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60)
 _TEXTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
@@ -27,13 +29,11 @@ class Metrics:
         paths: those that are told apart.
     """
 
-    def __init__(self, model: str, engine: str) -> None:
-        """`model` and `engine` are shown as `malmoi_model_info`."""
+    def __init__(self) -> None:
+        """Begin with nothing counted."""
         self._registry = CollectorRegistry()
         self.paths: frozenset[str] = frozenset()
-        Info("malmoi_model", "What predicts.", registry=self._registry).info(
-            {"model": model, "engine": engine}
-        )
+        self._models = Info("malmoi_model", "What predicts.", ["name"], registry=self._registry)
         self._requests = Counter(
             "malmoi_requests_total", "Requests.", ["path", "status"], registry=self._registry
         )
@@ -68,6 +68,14 @@ class Metrics:
         """Ask `count` for the number of waiting requests whenever somebody reads the numbers."""
         self._waiting.set_function(count)
 
-    def text(self) -> bytes:
-        """Everything, in the format of Prometheus."""
+    def text(self, models: Iterable[ServedModel]) -> bytes:
+        """Everything, in the format of Prometheus; the models are those that answer now."""
+        for served in models:
+            self._models.labels(served.name).info(
+                {
+                    "model": served.classifier.name,
+                    "version": served.version,
+                    "engine": served.classifier.engine,
+                }
+            )
         return generate_latest(self._registry)

@@ -8,7 +8,8 @@ import ipaddress
 import math
 import signal
 import socket
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -75,11 +76,16 @@ def only_here(taken: socket.socket) -> bool:
 
 
 def run_server(
-    application: RequestLimits, taken: socket.socket, limits: Limits, ready: Callable[[], None]
+    application: RequestLimits,
+    taken: socket.socket,
+    limits: Limits,
+    *,
+    ready: Callable[[], None],
+    read_anew: Callable[[], Coroutine[Any, Any, None]],
 ) -> None:
     """Serve until SIGTERM or Ctrl-C, then answer what has come, and return.
 
-    `ready` is called when requests are answered.
+    `ready` is called when requests are answered, `read_anew` at SIGHUP.
     """
     config = uvicorn.Config(
         application,
@@ -94,19 +100,35 @@ def run_server(
         timeout_keep_alive=_IDLE_SECONDS,
         timeout_graceful_shutdown=math.ceil(limits.body_seconds + limits.answer_seconds),
     )
-    asyncio.run(_Server(config, ready).serve([taken]))
+    asyncio.run(_Server(config, ready, read_anew).serve([taken]))
 
 
 class _Server(uvicorn.Server):
     """Ends without an error when it is told to end."""
 
-    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        ready: Callable[[], None],
+        read_anew: Callable[[], Coroutine[Any, Any, None]],
+    ) -> None:
         super().__init__(config)
-        self._ready = ready
+        self._ready, self._read_anew = ready, read_anew
+        self._reading: asyncio.Task[None] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        if hasattr(signal, "SIGHUP"):  # not on Windows
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._hang_up)
         self._ready()
+
+    def _hang_up(self) -> None:
+        try:
+            print("SIGHUP: the models are read anew", file=sys.stderr, flush=True)
+        except OSError:  # its terminal was closed
+            self.should_exit = True
+        else:
+            self._reading = asyncio.create_task(self._read_anew())
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -16,6 +16,7 @@ import pytest
 
 from malmoi import cache
 from malmoi.inference.classifier import Classifier
+from malmoi.serving.models import DEFAULT, Models, ServedModel
 from tests.malmoi.inference.conftest import (
     MakeModel,
     make_model,
@@ -69,6 +70,12 @@ class Server:
         except urllib.error.HTTPError as error:
             with error:
                 return Answer(error.code, dict(error.headers), error.read())
+
+
+def alone(classifier: Classifier, version: str = "1") -> Models:
+    """A classifier as the only model of a server, which loads no other."""
+    served = ServedModel(name=DEFAULT, source="none", version=version, classifier=classifier)
+    return Models({DEFAULT: served}, lambda name, source: served)
 
 
 @contextlib.contextmanager

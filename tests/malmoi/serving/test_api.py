@@ -14,7 +14,7 @@ from malmoi.inference.classifier import Classifier
 from malmoi.serving.application import make_application
 from malmoi.serving.limits import Limits
 from tests.malmoi.finetune.conftest import LABELS, separable
-from tests.malmoi.serving.conftest import ENGINE, TOKEN, Server
+from tests.malmoi.serving.conftest import ENGINE, TOKEN, Server, alone
 
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 TEXTS = [text for text, _ in separable()]
@@ -128,7 +128,15 @@ def test_without_the_token_nothing_but_health_and_docs_is_answered(server: Serve
 
 def test_labels_health_and_docs(server: Server) -> None:
     labels = server.ask("/v1/labels", **BEARER).json
-    assert labels == {"model": "memos-1", "gives": "label", "reads_pairs": None, "labels": LABELS}
+    assert labels.pop("version").startswith("memos-1-")
+    assert labels == {
+        "name": "default",
+        "model": "memos-1",
+        "engine": ENGINE,
+        "gives": "label",
+        "reads_pairs": None,
+        "labels": LABELS,
+    }
     health = server.ask("/health").json
     assert (health["status"], health["model"], health["waiting"]) == ("UP", "memos-1", 0)
     assert health["engine"] == ENGINE
@@ -172,7 +180,7 @@ def test_metrics_count_requests_texts_and_errors(server: Server) -> None:
     assert more("malmoi_batch_texts_sum") == 7
     assert more('malmoi_request_seconds_count{path="/v1/predict"}') == 2
     assert after["malmoi_waiting_requests"] == 0
-    assert 'malmoi_model_info{engine="onnx-fp32"' in "".join(after)
+    assert 'engine="onnx-fp32"' in "".join(after)
     assert not [name for name in after if "/v1/x" in name]
 
 
@@ -189,7 +197,7 @@ def test_models_of_other_kinds(
     request: pytest.FixtureRequest, fixture: str, body: Any, keys: set[str]
 ) -> None:
     classifier = Classifier.load(request.getfixturevalue(fixture))
-    with TestClient(make_application(classifier, version="1")) as client:
+    with TestClient(make_application(alone(classifier))) as client:
         found = client.post("/v1/predict", json=body)
         refused = client.post("/v1/predict", json={"text": "꿈", "pair": ["꿈", "꿈"]})
     assert found.status_code == 200
@@ -207,7 +215,7 @@ def test_models_of_other_kinds(
 
 def test_without_a_token_all_may(classifier_directory: Path) -> None:
     application = make_application(
-        Classifier.load(classifier_directory), version="1", limits=Limits(max_texts=2)
+        alone(Classifier.load(classifier_directory)), limits=Limits(max_texts=2)
     )
     with TestClient(application) as client:
         assert client.post("/v1/predict", json={"text": "꿈"}).status_code == 200

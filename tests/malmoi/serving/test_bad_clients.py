@@ -20,7 +20,7 @@ from malmoi.serving.application import make_application
 from malmoi.serving.limits import Limits
 from malmoi.serving.metrics import Metrics
 from tests.malmoi.finetune.conftest import separable
-from tests.malmoi.serving.conftest import TOKEN, Server
+from tests.malmoi.serving.conftest import TOKEN, Server, alone
 from tests.malmoi.serving.test_batcher import Watched
 
 TEXTS = [text for text, _ in separable()]
@@ -246,7 +246,7 @@ def test_a_server_that_computes_no_more_says_that_it_has_to_be_restarted(
         raise RuntimeError("a defect")
 
     monkeypatch.setattr(Metrics, "batch", defect)
-    application = make_application(Watched.of(classifier_directory), version="1")
+    application = make_application(alone(Watched.of(classifier_directory)))
     with TestClient(application) as client:
         assert client.get("/health").status_code == 200
         for found in (client.post("/v1/predict", json={"text": "꿈"}), client.get("/health")):
@@ -258,7 +258,7 @@ def test_too_many_waiting_requests_and_late_answers(classifier_directory: Path) 
     slow.go.clear()
     limits = Limits(max_waiting=2, answer_seconds=2.0)
     with (
-        TestClient(make_application(slow, version="1", limits=limits)) as client,
+        TestClient(make_application(alone(slow), limits=limits)) as client,
         ThreadPoolExecutor(2) as pool,
     ):
         late = [pool.submit(client.post, "/v1/predict", json={"text": "꿈"}) for _ in range(2)]

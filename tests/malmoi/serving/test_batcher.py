@@ -67,7 +67,7 @@ def run(batcher: Batcher, work: Coroutine[Any, Any, Any]) -> Any:
 async def first_in_work(batcher: Batcher, watched: Watched) -> asyncio.Task[list[Prediction]]:
     """The request of the first text, when it is being computed; it waits for `watched.go`."""
     watched.go.clear()
-    first = asyncio.create_task(batcher.predict(TEXTS[:1]))
+    first = asyncio.create_task(batcher.predict(watched, TEXTS[:1]))
     while not watched.asked:
         await asyncio.sleep(0.01)
     return first
@@ -78,10 +78,10 @@ def many(number: int) -> list[str]:
 
 
 def test_requests_that_arrive_together_are_one_batch(watched: Watched) -> None:
-    batcher = Batcher(watched, 100)
+    batcher = Batcher(100)
 
     async def ask() -> list[list[Prediction]]:
-        return await asyncio.gather(*(batcher.predict([text]) for text in TEXTS))
+        return await asyncio.gather(*(batcher.predict(watched, [text]) for text in TEXTS))
 
     found = run(batcher, ask())
     assert watched.asked == [TEXTS]
@@ -90,11 +90,11 @@ def test_requests_that_arrive_together_are_one_batch(watched: Watched) -> None:
 
 
 def test_what_comes_while_others_are_computed_is_the_next_batch(watched: Watched) -> None:
-    batcher = Batcher(watched, 100)
+    batcher = Batcher(100)
 
     async def ask() -> None:
         first = await first_in_work(batcher, watched)
-        others = [asyncio.create_task(batcher.predict([text])) for text in TEXTS[1:9]]
+        others = [asyncio.create_task(batcher.predict(watched, [text])) for text in TEXTS[1:9]]
         await asyncio.sleep(0.05)
         assert batcher.unanswered == 9
         watched.go.set()
@@ -106,11 +106,11 @@ def test_what_comes_while_others_are_computed_is_the_next_batch(watched: Watched
 
 
 def test_every_request_gets_its_own_answers_in_order(watched: Watched) -> None:
-    batcher = Batcher(watched, 100)
+    batcher = Batcher(100)
     requests = [many(number) for number in (1, 700, 3, TEXTS_IN_TURN + 1, 0, 130)]
 
     async def ask() -> list[list[Prediction]]:
-        return await asyncio.gather(*map(batcher.predict, requests))
+        return await asyncio.gather(*(batcher.predict(watched, request) for request in requests))
 
     found = run(batcher, ask())
     assert max(map(len, watched.asked)) <= TEXTS_IN_BATCH
@@ -123,12 +123,12 @@ def test_every_request_gets_its_own_answers_in_order(watched: Watched) -> None:
     "texts", [many(5 * TEXTS_IN_BATCH), ["꿈" * 5000] * 60], ids=["many", "long"]
 )
 def test_a_large_request_does_not_hold_up_a_small_one(watched: Watched, texts: list[str]) -> None:
-    batcher = Batcher(watched, 100)
+    batcher = Batcher(100)
     order: list[str] = []
 
     async def ask() -> None:
         async def named(name: str, request: list[str]) -> None:
-            await batcher.predict(request)
+            await batcher.predict(watched, request)
             order.append(name)
 
         large = asyncio.create_task(named("large", texts))
@@ -144,12 +144,12 @@ def test_a_large_request_does_not_hold_up_a_small_one(watched: Watched, texts: l
 
 
 def test_what_nobody_waits_for_any_more_is_not_computed(watched: Watched) -> None:
-    batcher = Batcher(watched, 100)
+    batcher = Batcher(100)
 
     async def ask() -> None:
         first = await first_in_work(batcher, watched)
-        second = asyncio.create_task(batcher.predict(TEXTS[1:2]))
-        third = asyncio.create_task(batcher.predict(TEXTS[2:3]))
+        second = asyncio.create_task(batcher.predict(watched, TEXTS[1:2]))
+        third = asyncio.create_task(batcher.predict(watched, TEXTS[2:3]))
         await asyncio.sleep(0.01)
         second.cancel()
         watched.go.set()
@@ -160,11 +160,13 @@ def test_what_nobody_waits_for_any_more_is_not_computed(watched: Watched) -> Non
 
 
 def test_a_request_at_fault_does_not_spoil_the_others(watched: Watched) -> None:
-    batcher = Batcher(watched, 100)
+    batcher = Batcher(100)
 
     async def ask() -> list[Any]:
         requests = [TEXTS[:2], [FAULTY], TEXTS[2:3]]
-        return await asyncio.gather(*map(batcher.predict, requests), return_exceptions=True)
+        return await asyncio.gather(
+            *(batcher.predict(watched, request) for request in requests), return_exceptions=True
+        )
 
     first, fault, last = run(batcher, ask())
     assert len(first) == 2 and len(last) == 1
@@ -172,13 +174,13 @@ def test_a_request_at_fault_does_not_spoil_the_others(watched: Watched) -> None:
 
 
 def test_pairs_and_single_texts_of_a_model_that_reads_both(watched: Watched) -> None:
-    batcher = Batcher(watched, 100)
+    batcher = Batcher(100)
 
     async def ask() -> list[list[Prediction]]:
         return await asyncio.gather(
-            batcher.predict(TEXTS[:2]),
-            batcher.predict(TEXTS[:2], TEXTS[2:4]),
-            batcher.predict(TEXTS[4:5]),
+            batcher.predict(watched, TEXTS[:2]),
+            batcher.predict(watched, TEXTS[:2], TEXTS[2:4]),
+            batcher.predict(watched, TEXTS[4:5]),
         )
 
     found = run(batcher, ask())

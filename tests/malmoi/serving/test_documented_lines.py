@@ -30,15 +30,22 @@ def test_every_curl_line_is_answered_with_the_keys_that_the_page_shows(
     if shutil.which("curl") is None:
         pytest.skip("no curl on this machine")
     (tmp_path / "my-token").write_text(f"{TOKEN}\n")
-    lines = curl_lines()
+    lines = [
+        line.replace("malmoi-small-reviews", str(classifier_directory)) for line in curl_lines()
+    ]
     assert len(lines) >= 5 and any("Bearer" in line for line in lines)
     shown = re.search(r"^```json\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
     assert shown is not None
     documented = json.loads(shown[1])
-    with serving(classifier_directory, f"--engine={ENGINE}", home=home) as server:
+    flags = (classifier_directory, f"--engine={ENGINE}")
+    with (
+        serving(*flags, home=home) as server,
+        serving(*flags, home=home, token=TOKEN) as with_token,
+    ):
         for line in lines:
+            port = with_token.port if "Bearer" in line else server.port
             done = subprocess.run(
-                ["bash", "-c", f"{line.replace(':8000', f':{server.port}')} -sS --fail"],
+                ["bash", "-c", f"{line.replace(':8000', f':{port}')} -sS --fail"],
                 cwd=tmp_path,
                 capture_output=True,
                 text=True,

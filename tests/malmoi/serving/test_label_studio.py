@@ -14,6 +14,7 @@ from malmoi.inference.classifier import Classifier
 from malmoi.serving.application import make_application
 from malmoi.serving.limits import Limits
 from tests.malmoi.finetune.conftest import LABELS, separable
+from tests.malmoi.serving.conftest import alone
 
 VERSION = "memos-1-0a1b2c3d"
 TEXTS = [text for text, _ in separable()]
@@ -72,7 +73,7 @@ def setup_for(config: str) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def client(classifier_directory: Path) -> Any:
     classifier = Classifier.load(classifier_directory)
-    application = make_application(classifier, version=VERSION, limits=Limits(max_texts=100))
+    application = make_application(alone(classifier, VERSION), limits=Limits(max_texts=100))
     with TestClient(application) as found:
         yield found
 
@@ -124,7 +125,7 @@ def test_labels_are_found_by_value_alias_and_predicted_values(client: Any) -> No
 
 def test_several_labels(several_labels_model: Path) -> None:
     classifier = Classifier.load(several_labels_model)
-    with TestClient(make_application(classifier, version=VERSION)) as client:
+    with TestClient(make_application(alone(classifier, VERSION))) as client:
         found = client.post(
             "/predict", json=request_for(TEXTS, config_with(ALL, choice="multiple"))
         ).json()
@@ -141,7 +142,7 @@ def test_pairs_of_texts(pairs_model: Path) -> None:
     classifier = Classifier.load(pairs_model)
     texts = '<Text name="text" value="$text"/><Text name="other" value="$other"/>'
     others = TEXTS[::-1]
-    with TestClient(make_application(classifier, version=VERSION)) as client:
+    with TestClient(make_application(alone(classifier, VERSION))) as client:
         request = request_for(TEXTS, config_with(ALL, texts=texts), other=others)
         found = client.post("/predict", json=request).json()["results"]
         one = client.post("/predict", json=request_for(TEXTS, CONFIG))
@@ -184,7 +185,7 @@ def test_the_choices_that_have_the_labels_of_the_model_are_answered(
 
     config = config_with(ALL, choice="multiple").replace("<Choices", f"{CONFIG}<Choices")
     with TestClient(
-        make_application(Classifier.load(several_labels_model), version=VERSION)
+        make_application(alone(Classifier.load(several_labels_model), VERSION))
     ) as other:
         results = other.post("/predict", json=request_for(TEXTS, config)).json()["results"]
     assert {each["from_name"] for result in results for each in result["result"]} == {"c"}
@@ -227,7 +228,7 @@ def test_a_task_without_a_text_has_no_prediction_and_the_others_have_theirs(
     texts = '<Text name="text" value="$text"/><Text name="other" value="$other"/>'
     request = request_for(["꿈", "꿈", "꿈"], config_with(ALL, texts=texts), other=["일", "", ""])
     request["tasks"][2]["data"]["other"] = None
-    with TestClient(make_application(Classifier.load(pairs_model), version=VERSION)) as other:
+    with TestClient(make_application(alone(Classifier.load(pairs_model), VERSION))) as other:
         results = other.post("/predict", json=request).json()["results"]
     assert [bool(result["result"]) for result in results] == [True, False, False]
 

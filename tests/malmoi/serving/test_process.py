@@ -1,6 +1,8 @@
 """`malmoi serve` as a process: how it starts, how it ends, and one line for every mistake."""
 
 import json
+import os
+import pty
 import signal
 import socket
 import subprocess
@@ -43,6 +45,16 @@ def test_it_ends_without_an_error_after_the_requests_that_have_come(
             assert errors.read() == ""
 
 
+def test_it_ends_when_its_terminal_is_closed(classifier_directory: Path, home: Path) -> None:
+    ours, its_own = pty.openpty()
+    flags = [classifier_directory, f"--engine={ENGINE}"]
+    with serving(*flags, home=home, stderr=its_own) as server:
+        os.close(its_own)
+        os.close(ours)
+        server.process.send_signal(signal.SIGHUP)
+        assert server.process.wait(60) == 0
+
+
 def test_a_port_in_use_and_other_mistakes_are_one_line(
     server: Server,
     classifier_directory: Path,
@@ -58,6 +70,9 @@ def test_a_port_in_use_and_other_mistakes_are_one_line(
         ([model, "--host=no.such.host.invalid"], "expected --host to be an address"),
         ([model, "--host=203.0.113.1"], "cannot listen on 203.0.113.1"),
         (["no/where/x"], "no model directory no/where/x"),
+        ([model, "--also", "spam=no/where/x"], "no model directory no/where/x"),
+        ([model, "--also", "default=x"], "expected --also NAME=MODEL with another name"),
+        ([model, "--also", f"a={model}", "a/b=x"], "found a/b=x"),
         ([model, f"--token-file={short}"], "expected a token of at least 16 ASCII characters"),
         ([model, f"--token-file={tmp_path / 'none'}"], "expected a token in"),
         ([model, "--answer-seconds=0"], "expected --answer-seconds above 0, found 0"),
