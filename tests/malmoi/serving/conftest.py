@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import socket
 import subprocess
 import sys
 import urllib.error
@@ -76,6 +77,12 @@ def alone(classifier: Classifier, version: str = "1") -> Models:
     """A classifier as the only model of a server, which loads no other."""
     served = ServedModel(name=DEFAULT, source="none", version=version, classifier=classifier)
     return Models({DEFAULT: served}, lambda name, source: served)
+
+
+def free_port() -> int:
+    """A port for a program that cannot choose one."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return int(free.getsockname()[1])
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ from urllib.parse import urljoin
 
 import pytest
 
-from tests.malmoi.serving.conftest import TOKEN, Server
+from tests.malmoi.serving.conftest import TOKEN, Server, free_port
 
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 CONFIGURATION = """
@@ -39,8 +39,7 @@ http {{
 def proxied(server: Server, tmp_path: Path) -> Iterator[Server]:
     if (nginx := shutil.which("nginx")) is None:
         pytest.skip("no nginx on this machine")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     file = tmp_path / "nginx.conf"
     file.write_text(CONFIGURATION.format(folder=tmp_path, port=port, url=server.url))
     process = subprocess.Popen([nginx, "-p", tmp_path, "-c", file, "-e", "stderr"])
