@@ -9,7 +9,7 @@ import pandas as pd
 
 from malmoi.errors import InputError
 from malmoi.inference.output_columns import OutputColumns
-from malmoi.inference.prediction import Prediction
+from malmoi.inference.prediction import SEPARATOR, Prediction
 from malmoi.text.reading.columns import SAMPLE_ROWS, ColumnRequest
 
 # Everywhere on the screen: one decimal, as in "45.0%".
@@ -181,7 +181,9 @@ def classify_table(
             count=len(table),
         )
 
-    columns = replace(classifier.columns, label="예측", score="확신도", probability="확률 ")
+    columns = replace(
+        classifier.columns, label="예측", score="확신도", probability="확률 ", separator=SEPARATOR
+    )
     label, *numbers = columns.names(list(table.columns))
     result = columns.added(table, predictions).fillna({label: ""})
     counts = result[label].loc[[one is not None for one in predictions]].value_counts()

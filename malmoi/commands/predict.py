@@ -50,6 +50,11 @@ class PredictSettings:
     """Column of the second texts, by name or number, for a model that reads pairs; found where the
     two are named sentence1 and sentence2, question1 and question2, premise and hypothesis, or text
     and pair."""
+    accept: Annotated[float | None, Range(0, 1)] = None
+    """Answer where so many answers are right, such as 0.95: the column `check` says 확인 필요 of
+    less sure texts, and 모르는 글 of those of which the model knows nothing."""
+    top_k: Annotated[int | None, Range(1)] = None
+    """The likeliest labels, so many, with their scores, instead of the probability of every one."""
     engine: EngineChoice = "auto"
     """What computes; auto is the fastest that agrees with torch-fp32, measured once a model and
     machine."""
@@ -141,6 +146,9 @@ def _load(
     from malmoi.text.reading.records import known_pair
 
     classifier = Classifier.load(settings.model, settings.engine)
+    accept = settings.accept
+    threshold = None if accept is None else classifier.threshold(accept)
+    classifier.columns = replace(classifier.columns, threshold=threshold, likeliest=settings.top_k)
     if classifier.reads_pairs and settings.pair_column is None:
         found = known_pair(sources[0], settings.reading) if sources else None
         if found is None:
@@ -260,6 +268,7 @@ def _on_cluster(settings: PredictSettings, sources: Sequence["Source"]) -> None:
                 labelled = label_on_cluster(
                     cut,
                     model,
+                    classifier.columns,
                     work,
                     workers=settings.workers,
                     skip_bad_rows=settings.reading.skip_bad_rows,
@@ -292,17 +301,27 @@ def _plan(
         "model": model_hash(classifier_folder(settings.model)),
         "engine": classifier.engine,
         "temperature": classifier.temperature,
+        "columns": asdict(classifier.columns),
         "rows_per_unit": ROWS_IN_UNIT,
     }
 
 
 def _say(labelled: "Labelled", settings: PredictSettings) -> None:
+    from malmoi.inference.output_columns import UNKNOWN, UNSURE
+
     labels = labelled.labels.most_common()
     for label, count in labels[:_SHOWN_LABELS]:
         print(f"  {label or '(none)'}: {count:,} ({count / labelled.rows:.1%})")
     # Of several labels a text, every combination is one.
     if rest := sum(count for _, count in labels[_SHOWN_LABELS:]):
         print(f"  (others): {rest:,} ({rest / labelled.rows:.1%})")
+    if settings.accept is not None:
+        answered = labelled.rows - labelled.empty - labelled.unsure - labelled.unknown
+        print(
+            f"{answered:,} rows answered ({answered / max(1, labelled.rows):.1%}), "
+            f"{labelled.unsure:,} to be checked ({UNSURE}), {labelled.unknown:,} of which the "
+            f"model knows nothing ({UNKNOWN})"
+        )
     if labelled.empty:
         print(f"{labelled.empty:,} rows without a text, left without a label")
     if labelled.cuts.count:

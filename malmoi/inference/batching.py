@@ -80,6 +80,11 @@ class TokenizedTexts:
         within = np.arange(len(text)) - np.repeat(np.cumsum(counts) - counts, counts)
         return self.windows[places][text] + within, text
 
+    def has_other_than(self, ids: Sequence[int]) -> np.ndarray:
+        """Which texts have a token that is none of these; bool [N]."""
+        tells = np.logical_or.reduceat(~np.isin(self.flat, ids), self.offsets[:-1])
+        return tells if self.windows is None else np.logical_or.reduceat(tells, self.windows[:-1])
+
     def beginnings(self) -> TokenizedTexts:
         """The first window of each text: what is left of it where texts are cut."""
         if self.windows is None:

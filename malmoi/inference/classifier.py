@@ -26,7 +26,7 @@ from malmoi.inference.output_columns import OutputColumns
 from malmoi.inference.prediction import Prediction, predictions_of, probabilities_of
 from malmoi.inference.windows import MOST_WINDOWS
 from malmoi.inference.working_ahead import worked_ahead
-from malmoi.model_folders import classifier_folder, has_weights
+from malmoi.model_folders import classifier_folder, has_weights, read_json
 from malmoi.text.cleaning.cleaner import clean_batch, clean_text
 from malmoi.text.reading.columns import cell_text, whole_characters
 
@@ -75,6 +75,7 @@ class Classifier:
         *,
         temperature: float = 1.0,
         linear: LinearPart | None = None,
+        accepts: Mapping[float, float] | None = None,
     ) -> None:
         """Use what `malmoi.inference.engine_choice.open_classifier` gave.
 
@@ -82,12 +83,16 @@ class Classifier:
             temperature: divides the logits, so that probabilities mean what they say (Guo et al.
                 2017); labels stay as they are.
             linear: adds its logits to those of the engine.
+            accepts: wished accuracy to the confidence from which texts reach it; see `threshold`.
         """
         self.name = name
+        self._accepts = dict(accepts or {})
         self._engine, self._tokenizer = opened.engine, opened.tokenizer
         self._description = opened.description
         self.temperature = temperature
         self._linear = linear
+        # Of its predictions in a table; who wants other ones puts them here.
+        self.columns = OutputColumns(opened.description)
         self._said_cut = False
         self._loaded: tuple[str, str, str | None, int | None] | None = None
 
@@ -163,8 +168,13 @@ class Classifier:
             opened = open_classifier(folder, engine, threads=threads, say=say)
         if linear is not None:
             linear.check_labels(opened.description.labels, folder)
-        temperature = fitted_temperature(folder)
-        found = cls(opened, name_of_model(path), temperature=temperature, linear=linear)
+        found = cls(
+            opened,
+            name_of_model(path),
+            temperature=fitted_temperature(folder),
+            linear=linear,
+            accepts=accepted_confidences(folder),
+        )
         # A folder is there from any working directory, a name on any machine.
         place = str(Path(path).absolute() if Path(path).exists() else path)
         found._loaded = (place, opened.engine.name, revision, threads)
@@ -196,10 +206,34 @@ class Classifier:
         """Whether it reads two texts at a time; None of a model that does not say so."""
         return self._description.pairs
 
-    @property
-    def columns(self) -> OutputColumns:
-        """The columns that its predictions have in a table."""
-        return OutputColumns(self._description)
+    def threshold(self, accuracy: float) -> float:
+        """The confidence from which answers are as often right as is wished.
+
+        Of texts in k-fold by models that had not learnt them; `report.html` says how many of all
+        texts that answers.
+
+        Args:
+            accuracy: a fraction, such as 0.95.
+
+        Raises:
+            InputError: it was not measured, or no confidence reaches it.
+        """
+        wishes = [wish for wish in self._accepts if wish >= accuracy - 1e-9]
+        if not self._accepts:
+            raise InputError(
+                "expected a classifier of one label whose answers k-fold has measured, found none "
+                "in {name}; train it with python finetune/kfold.py",
+                name=self.name,
+            )
+        if not wishes or not 0 < accuracy < 1:
+            raise InputError(
+                "expected an accuracy up to {most:g}, which {name} reaches on texts that it is "
+                "sure of, found {accuracy:g}",
+                most=max(self._accepts),
+                name=self.name,
+                accuracy=accuracy,
+            )
+        return self._accepts[min(wishes)]
 
     def predict(
         self,
@@ -453,6 +487,13 @@ class Classifier:
             linear=None if self._linear is None else self._linear.logits(texts),
         )
 
+    def _known(self, texts: _Prepared) -> list[bool]:
+        """Of which texts any part of the model knows a piece, N."""
+        known = texts.tokens.has_other_than(self._tokenizer.saying_nothing)
+        if self._linear is not None and texts.linear is not None:
+            known |= (texts.linear != self._linear.bias).any(axis=1)
+        return [bool(one) for one in known]
+
     def _batches(self, texts: _Prepared) -> Iterator[tuple[list[int], list[Prediction]]]:
         """Yield batch by batch, short texts first: places in `texts` with their predictions."""
         tokens = texts.tokens
@@ -463,6 +504,7 @@ class Classifier:
                 f"{self._description.max_length} tokens; of such texts the encoder reads the "
                 "beginning (said once)"
             )
+        known = self._known(texts)
         for places, logits in logits_by_length(self._engine, tokens, range(tokens.texts)):
             if self._linear is not None and texts.linear is not None:
                 logits = self._linear.added(logits, texts.linear[places])
@@ -474,7 +516,8 @@ class Classifier:
                     place=self.name,
                 )
             cut = tokens.was_cut[places].tolist()
-            yield places, predictions_of(probabilities, cut, self._description)
+            of_batch = [known[place] for place in places]
+            yield places, predictions_of(probabilities, cut, of_batch, self._description)
 
 
 def _to_standard_error(line: str) -> None:
@@ -574,6 +617,15 @@ def fitted_temperature(folder: Path) -> float:
             temperature=temperature,
         )
     return temperature
+
+
+def accepted_confidences(folder: Path) -> dict[float, float]:
+    """Wished accuracy to the confidence that reaches it; empty where nothing was measured."""
+    accepted = read_json(folder / CALIBRATION).get("accept")
+    try:
+        return {float(one["accuracy"]): float(one["threshold"]) for one in accepted or ()}
+    except (KeyError, TypeError, ValueError):
+        return {}
 
 
 def name_of_model(path: str | Path) -> str:

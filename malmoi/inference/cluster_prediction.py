@@ -21,6 +21,7 @@ from malmoi.command_line import is_full_disk
 from malmoi.errors import InputError
 from malmoi.files import sync
 from malmoi.inference.classifier import Classifier
+from malmoi.inference.output_columns import OutputColumns
 from malmoi.inference.parquet_parts import Cut, Part, rows_of_part
 from malmoi.inference.shipped_model import ShippedModel
 from malmoi.inference.table_prediction import (
@@ -42,6 +43,7 @@ _TYPES = {"str": pa.string(), "float": pa.float64()}
 def label_on_cluster(
     cut: Cut,
     model: ShippedModel,
+    columns: OutputColumns,
     work: Path,
     *,
     workers: int | None,
@@ -56,6 +58,7 @@ def label_on_cluster(
     Args:
         cut: the input; all nodes find its files under the same paths.
         model: goes to the nodes by itself.
+        columns: that are added.
         work: folder that all nodes share, of this run and of earlier ones that were killed.
         workers: cores at most; None: as many as the cluster has.
         skip_bad_rows: leave out rows whose text is none.
@@ -72,7 +75,7 @@ def label_on_cluster(
     todo = [part for part, path in zip(cut.parts, paths, strict=True) if _counts(path) is None]
     skipped = done = cut.rows - sum(part.rows for part in todo)
     progress("predicting", done, cut.rows, skipped=skipped)
-    label = partial(_label_part, model, cut.schema, work.resolve(), skip_bad_rows)
+    label = partial(_label_part, model, columns, cut.schema, work.resolve(), skip_bad_rows)
     units = ((part.rows, part) for part in todo)
     for rows, _ in map_in_order(label, units, engine="ray", most_at_once=workers):
         done += rows
@@ -83,6 +86,8 @@ def label_on_cluster(
         assert found is not None
         labelled.rows += found.rows
         labelled.empty += found.empty
+        labelled.unsure += found.unsure
+        labelled.unknown += found.unknown
         labelled.labels.update(found.labels)
     if labelled.rows != cut.rows and not skip_bad_rows:
         raise RuntimeError(f"{labelled.rows} rows written of {cut.rows}")
@@ -96,17 +101,29 @@ def _counts(path: Path) -> Labelled | None:
         counts = json.loads(end.metadata[_COUNTS])
     except (OSError, pa.ArrowException, KeyError, TypeError):
         return None
-    return Labelled(rows=end.num_rows, empty=counts["empty"], labels=Counter(counts["labels"]))
+    return Labelled(
+        rows=end.num_rows,
+        empty=counts["empty"],
+        unsure=counts["unsure"],
+        unknown=counts["unknown"],
+        labels=Counter(counts["labels"]),
+    )
 
 
 def _label_part(
-    model: ShippedModel, schema: pa.Schema, folder: Path, skip_bad_rows: bool, part: Part
+    model: ShippedModel,
+    columns: OutputColumns,
+    schema: pa.Schema,
+    folder: Path,
+    skip_bad_rows: bool,
+    part: Part,
 ) -> None:
     """What a process of the cluster does with a part."""
     # It has one core; without this Rust's threads would take all.
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     try:
         classifier = classifier_of_worker(model, model.engine, threads=1)
+        classifier.columns = columns
         write_part(part, schema, classifier, folder, skip_bad_rows=skip_bad_rows)
     except OSError as error:
         if not error.strerror:
@@ -146,7 +163,12 @@ def write_part(
                 for field, added in zip(new, zip(*found, strict=True), strict=True):
                     table = table.append_column(field, [pa.array(added, field.type)])
                 writer.write_table(table)
-            counts = {"empty": labelled.empty, "labels": labelled.labels}
+            counts = {
+                "empty": labelled.empty,
+                "unsure": labelled.unsure,
+                "unknown": labelled.unknown,
+                "labels": labelled.labels,
+            }
             writer.add_key_value_metadata({_COUNTS: json.dumps(counts, ensure_ascii=False)})
         sync(scratch)
         scratch.replace(folder / PARTS / part.name)

@@ -1,12 +1,13 @@
 """Predictions as columns of a table: `label`, `score` and a probability of every label."""
 
+import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from malmoi.free_names import free_name
 from malmoi.inference.description import ModelDescription
-from malmoi.inference.prediction import Prediction, ValuePrediction
+from malmoi.inference.prediction import SEPARATOR, LabelsPrediction, Prediction, ValuePrediction
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     from malmoi.text.record import Record
 
 VALUE = "value"
+# Where some texts may have no answer: why one has none.
+CHECK = "check"
+UNSURE, UNKNOWN = "확인 필요", "모르는 글"
 # Where several files become one table: which one a row is of.
 SOURCE = "source_file"
 # Where several sheets of a workbook do: which one.
@@ -38,12 +42,21 @@ class OutputColumns:
     Attributes:
         description: of the model.
         label, score, probability: what the columns are called; the last one before every label.
+        threshold: the score from which a label is an answer; with it the column `check` says of
+            every other text that a person has to look. None: all are answered.
+        likeliest: only so many labels have a column of their score, the likeliest of each text;
+            None: all have one.
+        separator: between several labels of a text; None writes them as a list in JSON, which can
+            be read back whatever their names are.
     """
 
     description: ModelDescription
     label: str = "label"
     score: str = "score"
     probability: str = "prob_"
+    threshold: float | None = None
+    likeliest: int | None = None
+    separator: str | None = None
 
     @property
     def gives_labels(self) -> bool:
@@ -54,8 +67,12 @@ class OutputColumns:
         """Names of the columns; one that a table has already gets a number, as "label (2)"."""
         wanted = [VALUE]
         if self.gives_labels:
-            labels = self.description.labels
-            wanted = [self.label, self.score, *(self.probability + label for label in labels)]
+            wanted = [self.label, self.score]
+            if self.likeliest is None:
+                wanted += [self.probability + label for label in self.description.labels]
+            for place in range(2, self._ranks + 1):
+                wanted += [f"{self.label}_{place}", f"{self.score}_{place}"]
+            wanted += [CHECK] * (self.threshold is not None)
         names: list[str] = []
         for name in wanted:
             names.append(free_name(name, {*taken, *names}))
@@ -63,14 +80,45 @@ class OutputColumns:
 
     def kinds(self) -> list[str]:
         """What the cells of each column are: `str` or `float`."""
-        numbers = ["float"] * (len(self.names(())) - 1)
-        return ["str" if self.gives_labels else "float", *numbers]
+        if not self.gives_labels:
+            return ["float"]
+        kinds = ["str", "float"] * self._ranks
+        if self.likeliest is None:
+            kinds += ["float"] * len(self.description.labels)
+        return kinds + ["str"] * (self.threshold is not None)
+
+    @property
+    def _ranks(self) -> int:
+        """How many labels have columns by their rank."""
+        return 1 if self.likeliest is None else min(self.likeliest, len(self.description.labels))
 
     def cells(self, prediction: Prediction) -> list[Any]:
         """One row: the label (several joined), its probability, and the probability of each."""
         if isinstance(prediction, ValuePrediction):
             return [prediction.value]
-        return [prediction.label, prediction.confidence, *prediction.probabilities.values()]
+        label = prediction.label
+        if isinstance(prediction, LabelsPrediction):
+            names = list(prediction.labels)
+            label = (
+                json.dumps(names, ensure_ascii=False)
+                if self.separator is None
+                else self.separator.join(names)
+            )
+        cells: list[Any] = [label, prediction.confidence]
+        if self.likeliest is None:
+            cells += prediction.probabilities.values()
+        else:
+            ranked = sorted(prediction.probabilities.items(), key=lambda item: -item[1])
+            cells += [cell for one in ranked[1 : self._ranks] for cell in one]
+        if self.threshold is not None:
+            unsure = UNSURE if prediction.confidence < self.threshold else None
+            cells.append(unsure if prediction.known else UNKNOWN)
+        return cells
+
+    def shown(self, label: str) -> str:
+        """A cell of labels as people read it."""
+        is_list = self.description.gives == "labels" and self.separator is None
+        return SEPARATOR.join(json.loads(label)) if is_list else label
 
     def empty(self) -> list[Any]:
         """The row of a text that is empty."""

@@ -23,11 +23,14 @@ class Prediction:
         probabilities: label to probability, in the model's order of labels; they add up to 1.
         cut: whether the text was longer than what an encoder reads of it:
             `malmoi.inference.windows.MOST_WINDOWS` windows, one of a pair. A linear part reads all.
+        known: whether the model knows any piece of the text; what it says of another (in a strange
+            script, of signs alone) says nothing.
     """
 
     label: str
     probabilities: dict[str, float]
     cut: bool = False
+    known: bool = True
 
     @property
     def confidence(self) -> float:
@@ -107,32 +110,37 @@ def decided(probabilities: np.ndarray, description: ModelDescription) -> np.ndar
 
 
 def predictions_of(
-    probabilities: np.ndarray, cut: Sequence[bool], description: ModelDescription
+    probabilities: np.ndarray,
+    cut: Sequence[bool],
+    known: Sequence[bool],
+    description: ModelDescription,
 ) -> list[Prediction]:
     """B predictions.
 
     Args:
         probabilities: float32 [B, K], of `probabilities_of`.
         cut: B flags.
+        known: B flags.
         description: says what the model gives.
     """
     labels = description.labels
     rows = probabilities.tolist()
     if description.gives == "value":
         return [
-            ValuePrediction(f"{row[0]:.6g}", {}, was_cut, value=row[0])
-            for row, was_cut in zip(rows, cut, strict=True)
+            ValuePrediction(f"{row[0]:.6g}", {}, was_cut, is_known, value=row[0])
+            for row, was_cut, is_known in zip(rows, cut, known, strict=True)
         ]
     if description.gives == "labels":
         found: list[Prediction] = []
         chosen = decided(probabilities, description)
-        for row, was_cut, marks in zip(rows, cut, chosen, strict=True):
+        for row, was_cut, is_known, marks in zip(rows, cut, known, chosen, strict=True):
             names = tuple(labels[place] for place in np.flatnonzero(marks))
             named = dict(zip(labels, row, strict=True))
-            found.append(LabelsPrediction(SEPARATOR.join(names), named, was_cut, labels=names))
+            joined = SEPARATOR.join(names)
+            found.append(LabelsPrediction(joined, named, was_cut, is_known, labels=names))
         return found
     best = probabilities.argmax(axis=1).tolist()
     return [
-        Prediction(labels[place], dict(zip(labels, row, strict=True)), was_cut)
-        for place, row, was_cut in zip(best, rows, cut, strict=True)
+        Prediction(labels[place], dict(zip(labels, row, strict=True)), was_cut, is_known)
+        for place, row, was_cut, is_known in zip(best, rows, cut, known, strict=True)
     ]

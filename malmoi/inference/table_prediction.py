@@ -22,7 +22,7 @@ from typing import Any, Protocol, TypeVar
 from malmoi.errors import UnfinishedError
 from malmoi.files import sync, write_at_once
 from malmoi.inference.classifier import Classifier
-from malmoi.inference.output_columns import OutputColumns
+from malmoi.inference.output_columns import UNKNOWN, UNSURE, OutputColumns
 from malmoi.inference.shipped_model import ShippedModel, load_shipped
 from malmoi.inference.working_ahead import worked_ahead
 from malmoi.model_folders import read_json
@@ -148,12 +148,15 @@ class Labelled:
     Attributes:
         rows: in the output.
         empty: of these, rows without a text.
+        unsure, unknown: of these, rows whose label is no answer.
         labels: how often each label was given.
         cuts: cells that the output, a workbook, does not hold whole.
     """
 
     rows: int = 0
     empty: int = 0
+    unsure: int = 0
+    unknown: int = 0
     labels: Counter[str] = field(default_factory=Counter)
     cuts: CutCells = field(default_factory=CutCells)
 
@@ -163,7 +166,10 @@ class Labelled:
         if cells[0] is None:
             self.empty += 1
         elif columns.gives_labels:
-            self.labels[cells[0]] += 1
+            self.labels[columns.shown(cells[0])] += 1
+            if columns.threshold is not None:
+                self.unsure += cells[-1] == UNSURE
+                self.unknown += cells[-1] == UNKNOWN
 
 
 def survey_rows(read: Callable[[], Iterable[Record]], work: Path) -> Survey:
@@ -285,12 +291,16 @@ def _predicted(
         return
     threads = max(1, available_cores() // workers)
     os.environ["OMP_NUM_THREADS"] = str(threads)  # of torch in the processes
-    work = partial(_in_worker, model, classifier.engine, threads)
+    work = partial(_in_worker, model, classifier.engine, threads, classifier.columns)
     yield from map_in_order(work, todo, workers=workers)
 
 
-def _in_worker(model: str, engine: str, threads: int, texts: TextsAndPairs) -> Cells:
-    return classifier_of_worker(model, engine, threads).predict_rows(*texts)
+def _in_worker(
+    model: str, engine: str, threads: int, columns: OutputColumns, texts: TextsAndPairs
+) -> Cells:
+    classifier = classifier_of_worker(model, engine, threads)
+    classifier.columns = columns
+    return classifier.predict_rows(*texts)
 
 
 @lru_cache(maxsize=1)

@@ -5,6 +5,7 @@ Legend: N texts.
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
@@ -33,7 +34,13 @@ if TYPE_CHECKING:
 
 
 class TextTokenizer(Protocol):
-    """Safe to use from several threads."""
+    """Safe to use from several threads.
+
+    Attributes:
+        saying_nothing: ids of what stands around texts, and for what is unknown in them.
+    """
+
+    saying_nothing: Sequence[int]
 
     def __call__(
         self, texts: Sequence[str], pairs: Sequence[str] | None = None
@@ -50,6 +57,12 @@ class FastTokenizer:
         """Read the text of a tokenizer.json."""
         self._serialized, self._description = serialized, description
         self._backend, from_end = _read(serialized)
+        read = json.loads(serialized)
+        special = [one["id"] for one in read["added_tokens"] if one["special"]]
+        unknown = read["model"].get("unk_id")
+        if unknown is None:
+            unknown = self._backend.token_to_id(read["model"].get("unk_token") or "")
+        self.saying_nothing: Sequence[int] = [*special, *([] if unknown is None else [unknown])]
         self._frame = Frame.found(
             self._backend.encode(PROBE).ids,
             self._backend.encode(PROBE, add_special_tokens=False).ids,
@@ -126,6 +139,7 @@ class SlowTokenizer:
     def __init__(self, tokenizer: PreTrainedTokenizerBase, description: ModelDescription) -> None:
         """See `FastTokenizer`."""
         self._tokenizer, self._description = tokenizer, description
+        self.saying_nothing: Sequence[int] = list(tokenizer.all_special_ids)
         self._lock = threading.Lock()
 
     def __call__(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> TokenizedTexts:

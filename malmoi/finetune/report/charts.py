@@ -175,6 +175,20 @@ def curve_chart(points: Sequence[CurvePoint]) -> Chart:
     return frame.chart(f"학습 곡선: {shown}")
 
 
+def answered_chart(points: Sequence[tuple[float, float]]) -> Chart:
+    """Accuracy of the texts that are answered against their share, the surest first."""
+    low, high = _around([accuracy for _, accuracy in points])
+    frame = _Frame((0, 1), (low, high))
+    frame.y_axis(_ticks(low, high))
+    frame.x_axis({tick: f"{tick:.0%}" for tick in (0, 0.25, 0.5, 0.75, 1)}, "답하는 글의 비율")
+    for (x1, one), (x2, two) in pairwise(points):
+        frame.line("curve", x1, one, x2, two)
+    for share, accuracy in points[:: max(1, len(points) // 10)]:
+        frame.dot("point", share, accuracy, f"{share:.0%}에 답하면 정확도 {accuracy:.1%}", 3)
+    share, accuracy = points[-1]
+    return frame.chart(f"확신이 큰 글부터 답할 때의 정확도: 모두 답하면 {accuracy:.1%}")
+
+
 def _around(values: Sequence[float]) -> tuple[float, float]:
     """A range of whole tenths within 0 to 1 that holds the values with some air."""
     low = max(0.0, math.floor((min(values) - 0.03) * 10) / 10)

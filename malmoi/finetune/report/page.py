@@ -26,7 +26,9 @@ from malmoi.finetune.evaluation.calibration import (
 from malmoi.finetune.evaluation.label_errors import find_likely_errors
 from malmoi.finetune.evaluation.learning_curve import CurvePoint
 from malmoi.finetune.evaluation.scores import score
+from malmoi.finetune.evaluation.selective import Accepted, answered_curve
 from malmoi.finetune.report.charts import (
+    answered_chart,
     confidence_histogram,
     curve_chart,
     fold_chart,
@@ -41,6 +43,8 @@ _CONTRADICTING = 50
 _CONFUSED_PAIRS = 10
 # A matrix of more labels is neither readable nor small; report.json has it.
 _MATRIX_LABELS = 60
+# Wished accuracies in the table, in hundredths.
+_SHOWN_WISHES = (80, 85, 90, 95, 98, 99)
 # From here on the names of the columns stand upright.
 _MANY_LABELS = 9
 # Characters that a page may not contain, or that UTF-8 cannot write (halves of surrogate pairs).
@@ -85,6 +89,7 @@ class ReportContent:
         contradictions: how many of them there are.
         weighted: whether rare labels counted more in training.
         alike: remarks on texts that are nearly the same.
+        accepted: what answering sure texts alone brings.
         settings: names and values to show.
         environment: versions, device and so on, to show.
     """
@@ -102,6 +107,7 @@ class ReportContent:
     contradictions: int = 0
     weighted: bool = False
     alike: Sequence[ScoreRemark] = ()
+    accepted: Sequence[Accepted] = ()
     settings: Mapping[str, object] = field(default_factory=dict)
     environment: Mapping[str, object] = field(default_factory=dict)
 
@@ -125,6 +131,7 @@ def report_page(content: ReportContent, *, keywords: bool = True) -> str:
     ranked = wrong[np.argsort(-confidence[wrong], kind="stable")][:_MISTAKES].tolist()
     folds = max(map(len, content.fold_f1.values()))
     points = content.learning_curve
+    answered = answered_curve(calibration.probabilities, np.asarray(label_ids))
     scores = score(label_ids.tolist(), predicted.tolist(), list(content.labels))
     words = label_keywords(content.texts, label_ids, len(content.labels)) if keywords else []
     errors = find_likely_errors(calibration.probabilities, label_ids)
@@ -145,6 +152,8 @@ def report_page(content: ReportContent, *, keywords: bool = True) -> str:
         ],
         **_confusion(content.labels, scores["confusion"]),
         **_calibration(calibration),
+        accepted=[one for one in content.accepted if round(one.accuracy * 100) in _SHOWN_WISHES],
+        answered_chart=answered_chart(answered) if len(answered) > 1 else None,
         points=points,
         curve_chart=curve_chart(points) if points else None,
         mistake_count=len(wrong),

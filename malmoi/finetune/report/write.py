@@ -19,6 +19,7 @@ from malmoi.finetune.data.examples import Examples
 from malmoi.finetune.data.folds import SplitTexts
 from malmoi.finetune.evaluation.calibration import Calibration, calibrate_out_of_fold
 from malmoi.finetune.evaluation.learning_curve import CurvePoint
+from malmoi.finetune.evaluation.selective import Accepted, accepted_shares
 from malmoi.finetune.plan import KfoldPlan, QuickPlan
 from malmoi.finetune.report.files import (
     package_versions,
@@ -80,6 +81,15 @@ class Measured:
             result.probabilities(seed), result.targets, result.fold_of(seed)
         )
 
+    @cached_property
+    def accepted(self) -> list[Accepted]:
+        """What answering sure texts alone brings, where there are calibrated probabilities."""
+        if self.calibration is None:
+            return []
+        result = self.result
+        probabilities = self.calibration.probabilities
+        return accepted_shares(probabilities, result.targets, result.fold_of(result.seeds[0]))
+
 
 def write_run(folder: Path, measured: Measured, started: float) -> None:
     """Write all of a run but the classifier: `report.json`, `predictions.csv`, and the page.
@@ -108,8 +118,11 @@ def complete_model(model: Path, measured: Measured, before: np.ndarray | None = 
     """
     examples = measured.examples
     if measured.calibration is not None:
-        temperature = {"temperature": measured.calibration.temperature}
-        write_at_once(model / CALIBRATION, json.dumps(temperature))
+        found = {
+            "temperature": measured.calibration.temperature,
+            "accept": [one.describe() for one in measured.accepted],
+        }
+        write_at_once(model / CALIBRATION, json.dumps(found))
     write_learnt(model, text_keys(examples.texts, examples.pairs), before)
 
 
@@ -171,6 +184,7 @@ def report_of(measured: Measured) -> dict[str, Any]:
         ]
     if measured.calibration is not None:
         report["calibration"] = measured.calibration.describe()
+        report["accept"] = [one.describe() for one in measured.accepted]
     return report
 
 
@@ -183,6 +197,7 @@ def _page_of(measured: Measured, calibration: Calibration) -> ReportContent:
         ids=examples.ids,
         label_ids=result.targets,
         calibration=calibration,
+        accepted=measured.accepted,
         fold_f1={
             seed: [fold.scores["macro_f1"] for fold in result.of_seed(seed)]
             for seed in result.seeds

@@ -44,16 +44,20 @@ class NoEngine:
         return np.zeros((len(batch.input_ids), self._labels), dtype=np.float32)
 
 
-def no_tokens(texts: Sequence[str], pairs: Sequence[str] | None = None) -> TokenizedTexts:
+class NoTokenizer:
     """One token for every text, for it is read as it is; see `TextTokenizer`."""
-    count = len(texts)
-    return TokenizedTexts(
-        flat=np.zeros(count, dtype=np.int32),
-        offsets=np.arange(count + 1, dtype=np.int64),
-        second_from=None,
-        pad=0,
-        was_cut=np.zeros(count, dtype=bool),
-    )
+
+    saying_nothing: Sequence[int] = (0,)
+
+    def __call__(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> TokenizedTexts:
+        count = len(texts)
+        return TokenizedTexts(
+            flat=np.zeros(count, dtype=np.int32),
+            offsets=np.arange(count + 1, dtype=np.int64),
+            second_from=None,
+            pad=0,
+            was_cut=np.zeros(count, dtype=bool),
+        )
 
 
 def open_alone(
@@ -79,4 +83,6 @@ def open_alone(
         description = replace(encoder.description, labels=part.labels)
         return Opened(engine=engine, tokenizer=encoder.tokenizer, description=description)
     description = ModelDescription(labels=part.labels, max_length=0, pad=0)
-    return Opened(engine=NoEngine(len(part.labels)), tokenizer=no_tokens, description=description)
+    return Opened(
+        engine=NoEngine(len(part.labels)), tokenizer=NoTokenizer(), description=description
+    )
