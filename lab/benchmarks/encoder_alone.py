@@ -5,7 +5,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from malmoi.inference.classifier import CALIBRATION
+from malmoi.inference.calibration import CALIBRATION
 from malmoi.model_folders import LINEAR, LINEAR_WEIGHTS, local_source
 
 

@@ -16,13 +16,16 @@ from malmoi.text.reading.columns import SAMPLE_ROWS, ColumnRequest
 PERCENT = "%.1f%%"
 # Of the probabilities in a table that is shown.
 _DECIMALS = 4
+# What answers must be right for, so that nobody has to look (assumption).
+ACCEPTED = 0.95
 
 
 class TablePredictor(Protocol):
     """What this module needs of `malmoi.inference.classifier.Classifier`."""
 
-    @property
-    def columns(self) -> OutputColumns: ...
+    columns: OutputColumns
+
+    def threshold(self, accuracy: float) -> float: ...
     def predict_filled(
         self, texts: Sequence[str], *, progress: Callable[[int, int], None] | None = None
     ) -> Sequence[Prediction | None]: ...
@@ -182,10 +185,17 @@ def classify_table(
         )
 
     columns = replace(
-        classifier.columns, label="예측", score="확신도", probability="확률 ", separator=SEPARATOR
+        classifier.columns,
+        label="예측",
+        score="확신도",
+        probability="확률 ",
+        check="확인",
+        threshold=sure_from(classifier),
+        separator=SEPARATOR,
     )
     label, *numbers = columns.names(list(table.columns))
-    result = columns.added(table, predictions).fillna({label: ""})
+    check = [numbers.pop()] if columns.threshold is not None else []
+    result = columns.added(table, predictions).fillna(dict.fromkeys([label, *check], ""))
     counts = result[label].loc[[one is not None for one in predictions]].value_counts()
     return BatchResult(
         table=result.round(dict.fromkeys(numbers, _DECIMALS)),
@@ -196,6 +206,14 @@ def classify_table(
         cut=sum(prediction.cut for prediction in found),
         seconds=seconds,
     )
+
+
+def sure_from(classifier: TablePredictor) -> float | None:
+    """The confidence from which `ACCEPTED` of the answers are right; None where nobody knows."""
+    try:
+        return classifier.threshold(ACCEPTED)
+    except InputError:
+        return None
 
 
 def as_percent(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:

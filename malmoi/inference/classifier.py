@@ -5,7 +5,6 @@ Legend: N texts, B texts in a batch, K labels.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from malmoi.errors import InputError
 from malmoi.inference.batched_logits import logits_by_length
 from malmoi.inference.batching import TokenizedTexts
+from malmoi.inference.calibration import accepted_confidences, fitted_temperature
 from malmoi.inference.description import Gives
 from malmoi.inference.engine import Engineless, EngineName, check_engine
 from malmoi.inference.engine_choice import Opened, Say, open_classifier
@@ -26,7 +26,7 @@ from malmoi.inference.output_columns import OutputColumns
 from malmoi.inference.prediction import Prediction, predictions_of, probabilities_of
 from malmoi.inference.windows import MOST_WINDOWS
 from malmoi.inference.working_ahead import worked_ahead
-from malmoi.model_folders import classifier_folder, has_weights, read_json
+from malmoi.model_folders import classifier_folder, has_weights
 from malmoi.text.cleaning.cleaner import clean_batch, clean_text
 from malmoi.text.reading.columns import cell_text, whole_characters
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
-__all__ = ["CALIBRATION", "Classifier", "Prediction"]
+__all__ = ["Classifier", "Prediction"]
 
 # Texts tokenised in one go, while those before are computed; bounds the memory of a stream.
 TEXTS_IN_CHUNK = 4096
@@ -44,7 +44,6 @@ _FIRST_CHUNK = 64
 _BATCH_TO_CLEAN = 64
 
 # The temperature that finetune/kfold.py fitted out of fold, beside the weights.
-CALIBRATION = "calibration.json"
 
 OnBatch = Callable[[int, int], None]
 # A text, and the second one of a pair.
@@ -594,38 +593,6 @@ def _check_texts(texts: Sequence[str], first: int = 0) -> None:
                 where=place,
                 kind=type(text).__name__,
             )
-
-
-def fitted_temperature(folder: Path) -> float:
-    """The fitted temperature of a directory; 1 where none was fitted."""
-    path = folder / CALIBRATION
-    if not path.is_file():
-        return 1.0
-    try:
-        temperature = float(json.loads(path.read_text(encoding="utf-8"))["temperature"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(
-            "expected a temperature in {path}, found {error}; delete the file to go without",
-            path=path,
-            error=error,
-        ) from error
-    if not 0 < temperature < float("inf"):
-        raise InputError(
-            "expected a temperature above 0 in {path}, found {temperature:g}; delete the file to "
-            "go without",
-            path=path,
-            temperature=temperature,
-        )
-    return temperature
-
-
-def accepted_confidences(folder: Path) -> dict[float, float]:
-    """Wished accuracy to the confidence that reaches it; empty where nothing was measured."""
-    accepted = read_json(folder / CALIBRATION).get("accept")
-    try:
-        return {float(one["accuracy"]): float(one["threshold"]) for one in accepted or ()}
-    except (KeyError, TypeError, ValueError):
-        return {}
 
 
 def name_of_model(path: str | Path) -> str:

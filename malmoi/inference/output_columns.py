@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from malmoi.text.record import Record
 
 VALUE = "value"
-# Where some texts may have no answer: why one has none.
-CHECK = "check"
+# Why a text has no answer, where some may have none.
 UNSURE, UNKNOWN = "확인 필요", "모르는 글"
 # Where several files become one table: which one a row is of.
 SOURCE = "source_file"
@@ -41,9 +40,10 @@ class OutputColumns:
 
     Attributes:
         description: of the model.
-        label, score, probability: what the columns are called; the last one before every label.
-        threshold: the score from which a label is an answer; with it the column `check` says of
-            every other text that a person has to look. None: all are answered.
+        label, score, probability, check: what the columns are called; `probability` stands before
+            every label.
+        threshold: the score from which a label is an answer; with it the last column says of every
+            other text that a person has to look. None: all are answered.
         likeliest: only so many labels have a column of their score, the likeliest of each text;
             None: all have one.
         separator: between several labels of a text; None writes them as a list in JSON, which can
@@ -54,6 +54,7 @@ class OutputColumns:
     label: str = "label"
     score: str = "score"
     probability: str = "prob_"
+    check: str = "check"
     threshold: float | None = None
     likeliest: int | None = None
     separator: str | None = None
@@ -72,7 +73,7 @@ class OutputColumns:
                 wanted += [self.probability + label for label in self.description.labels]
             for place in range(2, self._ranks + 1):
                 wanted += [f"{self.label}_{place}", f"{self.score}_{place}"]
-            wanted += [CHECK] * (self.threshold is not None)
+            wanted += [self.check] * (self.threshold is not None)
         names: list[str] = []
         for name in wanted:
             names.append(free_name(name, {*taken, *names}))

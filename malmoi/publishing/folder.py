@@ -21,8 +21,9 @@ from torch import nn
 
 from malmoi.command_line import is_full_disk
 from malmoi.errors import InputError
-from malmoi.files import directory_at_once
-from malmoi.inference.classifier import CALIBRATION, fitted_temperature, name_of_model
+from malmoi.files import directory_at_once, write_at_once
+from malmoi.inference.calibration import CALIBRATION, fitted_temperature
+from malmoi.inference.classifier import name_of_model
 from malmoi.inference.linear.linear_part import load_linear
 from malmoi.inference.onnx_exporting import write_networks
 from malmoi.inference.onnx_exports import PUBLISHED_FILES, write_published_description
@@ -32,6 +33,7 @@ from malmoi.model_folders import (
     LINEAR,
     LINEAR_WEIGHTS,
     local_source,
+    read_json,
 )
 from malmoi.publishing.card import CARD, write_card
 from malmoi.publishing.portable_tokenizer import portable_tokenizer
@@ -94,9 +96,11 @@ def export_folder(source: str | Path, output: Path, *, say: Say = lambda line: N
             save_model(stock.model, stock.tokenizer, scratch)
             _write_tokenizer(scratch, serialized, description)
             # Only Malmoi reads these, so that its answers stay the same.
-            for name in (LINEAR, LINEAR_WEIGHTS, *([] if calibrated else [CALIBRATION])):
+            for name in (LINEAR, LINEAR_WEIGHTS, CALIBRATION):
                 if (folder / name).is_file():
                     shutil.copyfile(folder / name, scratch / name)
+            if calibrated and (found := read_json(folder / CALIBRATION)):
+                write_at_once(scratch / CALIBRATION, json.dumps(found | {"temperature": 1.0}))
         (scratch / "onnx").mkdir()
         say("writing the network in ONNX, in fp32 and in int8")
         write_networks(scratch, PUBLISHED_FILES, stock.model, description)

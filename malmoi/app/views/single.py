@@ -16,6 +16,7 @@ from malmoi.app.language import say
 from malmoi.app.model_choice import ChosenModel, choose_model
 from malmoi.app.plain_text import shortened
 from malmoi.app.projects.guideline import show_guideline
+from malmoi.app.table_classification import ACCEPTED, sure_from
 from malmoi.app.views.pasted_lines import show_several
 from malmoi.app.visit import Visit
 from malmoi.app.word_views import show_words
@@ -131,6 +132,21 @@ def _show_result(visit: Visit, chosen: ChosenModel, result: _Result) -> None:
     with left, st.container(border=True):
         # A metric shows its value as plain text, whatever characters a label has.
         st.metric(say("Prediction"), prediction.label or say("(none)"))
+        least = sure_from(chosen.classifier)
+        if not prediction.known:
+            st.warning(
+                say("The model knows no piece of this text. What it says is chance."),
+                icon=":material/question_mark:",
+            )
+        elif least is not None and prediction.confidence < least:
+            st.warning(
+                say(
+                    "To be checked: the model is less sure than where {share:.0%} of its answers "
+                    "are right.",
+                    share=ACCEPTED,
+                ),
+                icon=":material/rule:",
+            )
         confidence = say("Confidence")
         st.caption(f"{confidence} {prediction.confidence:.1%} · {result.milliseconds:,.0f} ms")
         if prediction.probabilities:

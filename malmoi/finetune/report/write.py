@@ -31,7 +31,7 @@ from malmoi.finetune.report.page import ComparedRow, ReportContent, write_report
 from malmoi.finetune.report.remarks import remarks_on_alike
 from malmoi.finetune.training.cross_validation import CrossValidation
 from malmoi.finetune.training.linear_folds import Added
-from malmoi.inference.classifier import CALIBRATION
+from malmoi.inference.calibration import CALIBRATION
 from malmoi.inference.learnt_texts import text_keys, write_learnt
 
 # Version of report.json: raised by a change that a reader of it would notice.

@@ -18,7 +18,8 @@ import numpy as np
 
 from malmoi.errors import InputError
 from malmoi.files import directory_at_once, write_at_once
-from malmoi.inference.classifier import CALIBRATION, Classifier
+from malmoi.inference.calibration import CALIBRATION
+from malmoi.inference.classifier import Classifier
 from malmoi.inference.linear.alone import ENCODER, open_alone
 from malmoi.inference.linear.cross_fitting import (
     fit_linear,

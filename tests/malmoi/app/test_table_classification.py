@@ -49,6 +49,9 @@ class Rule:
         )
     )
 
+    def threshold(self, accuracy: float) -> float:
+        raise InputError("nobody has measured it")
+
     def predict_filled(
         self, texts: Sequence[str], *, progress: Callable[[int, int], None] | None = None
     ) -> list[Prediction | None]:

@@ -15,7 +15,8 @@ from transformers import AutoModelForSequenceClassification, ElectraForSequenceC
 
 from malmoi import devices
 from malmoi.errors import InputError
-from malmoi.inference.classifier import CALIBRATION, Classifier
+from malmoi.inference.calibration import CALIBRATION
+from malmoi.inference.classifier import Classifier
 from malmoi.model_folders import find_classifiers
 from tests.malmoi.finetune.conftest import LABELS, make_tokenizer, separable, tiny_config
 

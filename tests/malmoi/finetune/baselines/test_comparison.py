@@ -10,7 +10,8 @@ import pytest
 from malmoi.errors import InputError
 from malmoi.finetune.kfold import main
 from malmoi.finetune.settings import KfoldSettings
-from malmoi.inference.classifier import CALIBRATION, Classifier
+from malmoi.inference.calibration import CALIBRATION
+from malmoi.inference.classifier import Classifier
 from malmoi.model_folders import find_classifiers
 from tests.malmoi.finetune.conftest import LABELS, WriteCsv, separable
 
