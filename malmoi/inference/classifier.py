@@ -205,6 +205,11 @@ class Classifier:
         """Whether it reads two texts at a time; None of a model that does not say so."""
         return self._description.pairs
 
+    @property
+    def most_accuracy(self) -> float | None:
+        """The most that `threshold` may be asked for; None where nothing was measured."""
+        return max(self._accepts, default=None)
+
     def threshold(self, accuracy: float) -> float:
         """The confidence from which answers are as often right as is wished.
 
@@ -228,7 +233,7 @@ class Classifier:
             raise InputError(
                 "expected an accuracy up to {most:g}, which {name} reaches on texts that it is "
                 "sure of, found {accuracy:g}",
-                most=max(self._accepts),
+                most=self.most_accuracy,
                 name=self.name,
                 accuracy=accuracy,
             )

@@ -27,6 +27,10 @@ class LabelAnswer(BaseModel):
     confidence: float = Field(description="Probability of the label, 0 to 1.", examples=[0.93])
     probabilities: dict[str, float] = Field(examples=[{"긍정": 0.93, "부정": 0.05, "중립": 0.02}])
     cut: bool = Field(description="Whether the text was longer than what the model reads of it.")
+    known: bool = Field(description="Whether the model knows any piece of the text.")
+    answered: bool | None = Field(
+        None, description="Where `accept` was asked for: whether it is sure enough of the text."
+    )
 
 
 class LabelsAnswer(BaseModel):
@@ -36,6 +40,7 @@ class LabelsAnswer(BaseModel):
     confidence: float = Field(description="Probability of the likeliest label, 0 to 1.")
     probabilities: dict[str, float]
     cut: bool = Field(description="Whether the text was longer than what the model reads of it.")
+    known: bool = Field(description="Whether the model knows any piece of the text.")
 
 
 class ValueAnswer(BaseModel):
@@ -43,6 +48,7 @@ class ValueAnswer(BaseModel):
 
     value: float = Field(description="In the unit of the training data.")
     cut: bool = Field(description="Whether the text was longer than what the model reads of it.")
+    known: bool = Field(description="Whether the model knows any piece of the text.")
 
 
 class ModelAnswer(BaseModel):
@@ -108,10 +114,19 @@ def answer_model(gives: Gives) -> type[BaseModel]:
     )
 
 
-def prediction_as_json(prediction: Prediction) -> dict[str, Any]:
-    """A prediction as one of the answers above."""
+def prediction_as_json(
+    prediction: Prediction, threshold: float | None = None, top_k: int | None = None
+) -> dict[str, Any]:
+    """A prediction as one of the answers above.
+
+    Args:
+        prediction: what a model says.
+        threshold: the confidence from which it is an answer; None says nothing of that.
+        top_k: so many of the likeliest labels; None: all, in the model's order.
+    """
+    about = {"cut": prediction.cut, "known": prediction.known}
     if isinstance(prediction, ValuePrediction):
-        return {"value": prediction.value, "cut": prediction.cut}
+        return {"value": prediction.value, **about}
     said: dict[str, Any] = (
         {"labels": list(prediction.labels)}
         if isinstance(prediction, LabelsPrediction)
@@ -120,10 +135,15 @@ def prediction_as_json(prediction: Prediction) -> dict[str, Any]:
     probabilities = {
         name: round(value, _DIGITS) for name, value in prediction.probabilities.items()
     }
+    if top_k is not None:
+        ranked = sorted(probabilities.items(), key=lambda item: -item[1])
+        probabilities = dict(ranked[:top_k])
+    if threshold is not None:
+        about["answered"] = prediction.known and prediction.confidence >= threshold
     return said | {
         "confidence": round(prediction.confidence, _DIGITS),
         "probabilities": probabilities,
-        "cut": prediction.cut,
+        **about,
     }
 
 
@@ -153,11 +173,27 @@ class Asked(NamedTuple):
     pairs: Sequence[str] | None
 
 
+class TextsRequest(NamedTuple):
+    """A body that was read: the texts, and how they are to be answered."""
+
+    asked: Asked
+    accept: float | None
+    top_k: int | None
+
+
 class RequestForm:
     """The bodies that `/v1/predict` takes, for one model."""
 
-    def __init__(self, limits: Limits, reads_pairs: bool | None) -> None:
-        """Make the forms: `text` and `texts`, `pair` and `pairs`, as the model reads them."""
+    def __init__(
+        self, limits: Limits, reads_pairs: bool | None, most_accuracy: float | None = None
+    ) -> None:
+        """Make the forms: `text` and `texts`, `pair` and `pairs`, as the model reads them.
+
+        Args:
+            limits: of each.
+            reads_pairs: whether the model does; None where nobody says.
+            most_accuracy: that may be asked for as `accept`; None: none may.
+        """
         text: Any = Annotated[str, Field(max_length=limits.max_characters)]
         pair: Any = tuple[text, text]
         several: dict[str, Any] = {"max_length": limits.max_texts}
@@ -170,11 +206,21 @@ class RequestForm:
             questions = ("환불은 언제 되나요", "환불 날짜가 궁금해요")
             forms["pair"] = (pair, Field(examples=[questions]))
             forms["pairs"] = (list[pair], Field(examples=[[questions]], **several))
+        accept: dict[str, Any] = {}
+        if most_accuracy is not None:
+            accuracy: Any = Annotated[float, Field(gt=0, le=most_accuracy)]
+            about = "How many of the answers must be right, so that a text is `answered`."
+            accept["accept"] = (accuracy | None, Field(None, description=about))
         self._models: dict[str, type[BaseModel]] = {
             key: create_model(
                 f"Request_{key}",
                 __config__=ConfigDict(extra="forbid", title=f"by {key}"),
                 **{key: form},
+                **accept,
+                top_k=(
+                    Annotated[int, Field(gt=0)] | None,
+                    Field(None, description="The likeliest labels alone, so many."),
+                ),
             )
             for key, form in forms.items()
         }
@@ -187,8 +233,8 @@ class RequestForm:
         content = {"application/json": {"schema": {"oneOf": schemas}, "examples": examples}}
         return {"required": True, "content": content}
 
-    def read(self, found: Any) -> Asked:
-        """The texts in a body that was parsed.
+    def read(self, found: Any) -> TextsRequest:
+        """What a body says that was parsed.
 
         Raises:
             InputError: it has another form, or too many or too long texts.
@@ -202,13 +248,16 @@ class RequestForm:
             )
         (key,) = keys
         try:
-            value = getattr(self._models[key].model_validate(found), key)
+            body: Any = self._models[key].model_validate(found)
         except ValidationError as error:
             raise InputError(line_of(error)) from error
-        if key in ("text", "texts"):
-            return Asked(texts=[value] if key == "text" else value, pairs=None)
-        pairs = [value] if key == "pair" else value
-        return Asked(texts=[first for first, _ in pairs], pairs=[second for _, second in pairs])
+        value = getattr(body, key)
+        values = [value] if key in ("text", "pair") else value
+        asked = Asked(texts=values, pairs=None)
+        if key in ("pair", "pairs"):
+            asked = Asked(texts=[one for one, _ in values], pairs=[other for _, other in values])
+        accept = getattr(body, "accept", None)
+        return TextsRequest(asked=asked, accept=accept, top_k=body.top_k)
 
 
 def check_lengths(asked: Asked, limits: Limits) -> None:

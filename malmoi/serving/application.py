@@ -100,17 +100,21 @@ def _add_predict(
 ) -> None:
     """Add what the model of a name is asked, below a prefix."""
     kind = models[name].classifier
-    form = RequestForm(limits, kind.reads_pairs)
+    form = RequestForm(limits, kind.reads_pairs, kind.most_accuracy)
 
     async def label(request: Request) -> Response:
-        asked = form.read(await json_in(request))
+        wanted = form.read(await json_in(request))
         served = models[name]
-        predictions = await batcher.predict(served.classifier, *asked)
+        accept = wanted.accept
+        threshold = None if accept is None else served.classifier.threshold(accept)
+        predictions = await batcher.predict(served.classifier, *wanted.asked)
         return answer(
             {
                 "model": served.classifier.name,
                 "version": served.version,
-                "predictions": list(map(prediction_as_json, predictions)),
+                "predictions": [
+                    prediction_as_json(one, threshold, wanted.top_k) for one in predictions
+                ],
             }
         )
 

@@ -3,6 +3,7 @@
 import base64
 import http.client
 import json
+import shutil
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from malmoi.inference.calibration import CALIBRATION
 from malmoi.inference.classifier import Classifier
 from malmoi.serving.application import make_application
 from malmoi.serving.limits import Limits
@@ -50,6 +52,29 @@ def test_any_text_gets_a_label_as_the_classifier_reads_it(
         (each,) = server.ask("/v1/predict", {"text": text}, **BEARER).json["predictions"]
         assert each["probabilities"] == pytest.approx(one.probabilities, abs=1e-5), text
         assert each["label"] in LABELS and each["cut"] is False, text
+
+
+def test_unsure_texts_are_told_and_the_likeliest_labels_are_enough(
+    classifier_directory: Path, tmp_path: Path
+) -> None:
+    measured = Path(shutil.copytree(classifier_directory, tmp_path / "measured"))
+    accepts = [{"accuracy": 0.9, "threshold": 0.5}, {"accuracy": 0.95, "threshold": 1.0}]
+    facts = json.dumps({"temperature": 1.0, "accept": accepts})
+    (measured / CALIBRATION).write_text(facts, encoding="utf-8")
+    with TestClient(make_application(alone(Classifier.load(measured)))) as client:
+
+        def ask(**body: Any) -> Any:
+            return client.post("/v1/predict", json=body).json()
+
+        texts = [*TEXTS[:9], "\u0e81\u0e82"]
+        for each in ask(texts=texts, accept=0.9, top_k=2)["predictions"]:
+            assert each["answered"] is (each["known"] and each["confidence"] >= 0.5)
+            assert len(each["probabilities"]) == 2 and each["label"] in each["probabilities"]
+        *known, strange = ask(texts=texts)["predictions"]
+        assert [one["known"] for one in known] == [True] * 9 and strange["known"] is False
+        assert "answered" not in strange
+        assert not any(one["answered"] for one in ask(texts=texts, accept=0.95)["predictions"])
+        assert "equal to 0.95) at accept" in ask(text="꿈", accept=0.99)["error"]
 
 
 def test_a_mistake_is_answered_in_one_line(server: Server) -> None:

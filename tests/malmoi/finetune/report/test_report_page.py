@@ -121,6 +121,7 @@ def test_it_says_what_was_measured() -> None:
         "labels",
         "confusion",
         "calibration",
+        "answering",
         "curve",
         "mistakes",
         "likely-errors",
