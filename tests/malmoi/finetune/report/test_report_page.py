@@ -127,7 +127,7 @@ def test_it_says_what_was_measured() -> None:
         "likely-errors",
         "settings",
     }
-    assert page.tags.count("svg") == 6
+    assert page.tags.count("svg") == 7
     assert re.search(r"ECE 0\.\d{4}", page.text)
 
 
