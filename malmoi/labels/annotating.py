@@ -15,10 +15,10 @@ from sqlalchemy.orm import aliased
 
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess, database_time
-from malmoi.labels.label_book import LabelBook
+from malmoi.labels.label_book import LabelBook, ShownLabel
 from malmoi.labels.people import Person
 from malmoi.labels.projects import newest_guideline
-from malmoi.labels.stored_text import checked, checked_note, checked_request
+from malmoi.labels.stored_text import checked, checked_note, checked_request, sha256_of
 from malmoi.labels.tables import AnnotationRow, PlaceRow, TextRow
 from malmoi.labels.text_state import recount, require_text
 from malmoi.messages import Phrase
@@ -52,7 +52,9 @@ class Act:
         text_id: of the text that was on screen.
         kind: what was done.
         request_id: names the act; the same one arriving twice is one row.
-        labels: of a label: one, or any number where the project is `multi`.
+        labels: of a label: one, or any number where the project is `multi`; by name, or as they
+            were on screen.
+        shown: `sha256_of` the text that was on screen; None: nobody looked at it.
         flagged: of a flag: up or down.
         note: of a note; an empty one takes the last away.
         withdraws: of an undo: the request id of the act that holds no longer.
@@ -64,7 +66,8 @@ class Act:
     text_id: int
     kind: ActKind
     request_id: str
-    labels: Sequence[str] = ()
+    labels: Sequence[str | ShownLabel] = ()
+    shown: str | None = None
     flagged: bool = True
     note: str = ""
     withdraws: str | None = None
@@ -202,7 +205,14 @@ class _Writer:
         if known is not None:
             self._refuse_another(known, act)
             return Saved(known["id"], new=False)
-        require_text(self.connection, self.access.project_id, act.text_id)
+        text = require_text(self.connection, self.access.project_id, act.text_id)
+        if act.shown is not None and act.shown != sha256_of(text):
+            # Of a database that was replaced by a backup, say, in which others have its ids.
+            raise InputError(
+                "expected the text that was on screen as text {text_id}, found another; look at "
+                "the text that is there now",
+                text_id=act.text_id,
+            )
         withdrawn = None
         if act.withdraws is not None:
             withdrawn = self._withdrawn(act)

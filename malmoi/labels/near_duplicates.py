@@ -144,6 +144,7 @@ def acts_of_alike(access: ProjectAccess, act: Act) -> list[Act]:
             request_id=_named_after(act.request_id, other),
             withdraws=None if act.withdraws is None else _named_after(act.withdraws, other),
             # Nobody looked at this text.
+            shown=None,
             suggestion=None,
             seconds=None,
         )

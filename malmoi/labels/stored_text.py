@@ -22,11 +22,11 @@ def storable(text: str) -> str:
 def text_hash(text: str) -> str:
     """SHA-256 of the text once it is clean; as it is where nothing is left of it then."""
     text = storable(text)
-    return hash_of_clean(clean_text(text) or text)
+    return sha256_of(clean_text(text) or text)
 
 
-def hash_of_clean(text: str) -> str:
-    """`text_hash` of a text that is clean already."""
+def sha256_of(text: str) -> str:
+    """SHA-256 of a text as it is spelled; `text_hash` of one that is clean already."""
     return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 

@@ -18,7 +18,7 @@ from sqlalchemy import Connection, insert, select, update
 
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess, database_time
-from malmoi.labels.stored_text import checked, hash_of_clean
+from malmoi.labels.stored_text import checked, sha256_of
 from malmoi.labels.tables import TextImportRow, TextSourceRow
 from malmoi.labels.text_state import add_missing_texts
 from malmoi.messages import Phrase
@@ -225,7 +225,7 @@ def _hash(row: Record) -> str:
             place=where,
             text=row.text[:_SHOWN_CHARACTERS],
         )
-    return hash_of_clean(clean)
+    return sha256_of(clean)
 
 
 def import_row(connection: Connection, access: ProjectAccess, content_key: str) -> dict[str, Any]:

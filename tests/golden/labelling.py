@@ -68,23 +68,26 @@ def play(project: product.LabelledProject) -> list[Any]:
 
     def act(text_id: int, kind: str, **values: Any) -> dict[str, Any]:
         given = {"request_id": f"r{next(numbers)}", "seconds": 1.5, "guideline_version": 1}
-        return given | {"text_id": text_id, "kind": kind} | values
+        return given | {"text_id": text_id, "kind": kind} | project.shown(text_id) | values
+
+    def label(name: str) -> list[dict[str, Any]]:
+        return [{"id": names.index(name) + 1 if name in names else 99, "name": name}]
 
     sent: list[tuple[str, dict[str, Any]]] = [("가", {"wants": True}), ("나", {"wants": True})]
-    first = [act(n, "label", labels=[names[n % 5]]) for n in range(1, 13)]
-    second = [act(n, "label", labels=[names[n * n % 5]]) for n in range(1, 11)]
+    first = [act(n, "label", labels=label(names[n % 5])) for n in range(1, 13)]
+    second = [act(n, "label", labels=label(names[n * n % 5])) for n in range(1, 11)]
     sent += [("가", {"acts": first, "wants": True}), ("나", {"acts": second, "recent": True})]
-    suggestion = {"label": "일정", "score": 0.75, "model": "m1"}
     undone = act(4, "undo", withdraws=first[3]["request_id"], of="label")
     mixed = [
         act(13, "skip"),
         act(14, "flag", flagged=True),
         act(14, "note", note="비꼬는 말? 🤔"),
-        act(15, "label", labels=["일정"], suggestion=suggestion),
-        act(2, "label", labels=["오류"], again=True),
+        act(15, "label", labels=label("일정")),
+        act(2, "label", labels=label("오류"), again=True),
         undone,
-        act(16, "label", labels=["없는 라벨"]),
-        act(999, "label", labels=["꿈"]),
+        act(16, "label", labels=label("없는 라벨")),
+        act(999, "label", labels=label("꿈")),
+        act(17, "label", labels=label("꿈")) | project.shown(18),
         first[0],
     ]
     sent += [("가", {"acts": mixed, "recent": True}), ("나", {"stop": True})]

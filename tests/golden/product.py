@@ -34,7 +34,9 @@ from malmoi.labels.project import NewProject, ProjectLabel, ProjectSettings
 from malmoi.labels.projects import ProjectStore, set_member
 from malmoi.labels.review import adjudicate
 from malmoi.labels.roles import Role
+from malmoi.labels.stored_text import sha256_of
 from malmoi.labels.text_import import import_texts
+from malmoi.labels.text_state import require_text
 from malmoi.pretrain.config.run_config import read_config as read_pretraining
 from malmoi.pretrain.config.settings import RECIPES as PRETRAIN_RECIPES
 from malmoi.pretrain.config.settings import PretrainSettings
@@ -256,7 +258,19 @@ class LabelledProject:
     def tell(self, annotator: str, message: dict[str, Any]) -> dict[str, Any]:
         """What the app answers to a message of an annotator's card."""
         access = self._store.access(Person(name=annotator), self._name)
-        return asdict(answer(access, read_message({"scope": "", "acts": []} | message)))
+        given = asdict(answer(access, read_message({"scope": "", "acts": []} | message)))
+        for text in given["texts"]:
+            del text["offer"]  # has the moment in it
+        return given
+
+    def shown(self, text_id: int) -> dict[str, str]:
+        """What the card says of the text that was on screen; of none for an unknown one."""
+        try:
+            with self._owner.reading() as connection:
+                text = require_text(connection, self._owner.project_id, text_id)
+        except InputError:
+            text = ""
+        return {"sha256": sha256_of(text)}
 
     def decide(self, reviewer: str, text_id: int, label: str, request_id: str) -> None:
         """Let a reviewer say what a text is."""

@@ -15,7 +15,7 @@ from malmoi.labels.access import ProjectAccess
 from malmoi.labels.label_names import normal_label
 from malmoi.labels.people import Person
 from malmoi.labels.project import NewProject, ProjectLabel, ProjectSettings
-from malmoi.labels.projects import ProjectStore
+from malmoi.labels.projects import ProjectStore, read_project
 from malmoi.text.cleaning.cleaner import clean_text
 from tests.journeys.files import (
     DIRT,
@@ -131,21 +131,20 @@ def _exported_texts(rows: list[dict[str, Any]]) -> list[tuple[str, str]]:
 def _label_all(access: ProjectAccess, file: DirtyFile) -> Counter[str]:
     """Give every text a label by the card's messages, some of them with an undo or twice."""
     given: Counter[str] = Counter()
-    names = _label_names(file)
-    have: list[int] = []
+    labels = [{"id": one.id, "name": one.name} for one in read_project(access).labels]
     for turn in range(100):
         message: dict[str, Any] = {"sequence": turn, "scope": "", "acts": [], "wants": True}
-        card = answer(access, read_message(message | {"have": have}))
+        card = answer(access, read_message(message))
         assert card.failed is None
         if not card.texts:
             return given
         acts = []
         for handed in card.texts:
-            label = names[(handed["text_id"] + file.seed) % len(names)]
-            act = {"text_id": handed["text_id"], "kind": "label", "labels": [label]}
-            act |= {"guideline_version": 1, "seconds": 1.5, "suggestion": None}
+            label = labels[(handed["text_id"] + file.seed) % len(labels)]
+            act = {name: handed[name] for name in ("text_id", "sha256", "offer")}
+            act |= {"kind": "label", "labels": [label], "guideline_version": 1, "seconds": 0.5}
             acts.append(act | {"request_id": f"{file.seed}-{handed['text_id']}"})
-            given[label] += 1
+            given[str(label["name"])] += 1
         send = message | {"acts": acts, "wants": False}
         assert len(answer(access, read_message(send)).saved) == len(acts)
         # The answer was lost, and the card sends them again.

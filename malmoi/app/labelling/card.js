@@ -10,7 +10,6 @@ const ASK_AGAIN = 20_000; // ms, where nothing was left
 // From which on the buttons of labels are smaller, so that the text stays in view (assumption: as many
 // as the digits, which are the keys of the first nine).
 const MANY_LABELS = 9;
-const LONGEST_LOOK = 3_600; // seconds of one text that are believed
 
 // What outlives a drawing of the page, by whose work it is.
 const sessions = new Map();
@@ -68,11 +67,13 @@ class Card {
 
   begin(scope) {
     this.keepNote(); // it is of the project and the person that were open
+    const left = this.session?.outbox.size;
     this.scope = scope;
     if (!sessions.has(scope)) sessions.set(scope, new Session(scope));
     this.session = sessions.get(scope);
     this.asked = null;
     this.at.notices.replaceChildren();
+    if (left) this.notice(this.say.elsewhere.replace("{}", left));
     this.shown = undefined; // neither a text nor that there is none
   }
 
@@ -86,9 +87,9 @@ class Card {
     for (const id of answer.saved) outbox.drop(id);
     if (answer.saved.length && this.at.recent.open) this.wish.recent = true;
     for (const { id, reason } of answer.refused) {
-      const act = outbox.drop(id);
+      const act = outbox.refuse(id, reason);
       if (act) line.refuse(act);
-      if (act) this.notice(`${this.say.refused} ${reason}`);
+      if (act) this.notice(`${this.say.refused} ${reason}`, "refused");
       // What is gone from here without being saved is not called saved.
       if (this.session.last?.act.request_id === id) this.session.last = null;
     }
@@ -136,8 +137,10 @@ class Card {
     if (!acts.length && !wants && !Object.keys(this.wish).length) return;
     this.sequence += 1;
     this.asked = { sequence: this.sequence, moment: Date.now() };
-    const message = { sequence: this.sequence, scope: this.scope, acts, wants };
-    Object.assign(message, { have: line.ids(), scores: this.scores ?? null });
+    // What only this page shows of an act is not sent.
+    const sent = acts.map(({ text, told, ...act }) => act);
+    const message = { sequence: this.sequence, scope: this.scope, acts: sent, wants };
+    Object.assign(message, { have: line.have(), scores: this.scores ?? null });
     if (wants) this.exhausted = false;
     // Stopping waits until everything is saved.
     const { stop, ...wish } = this.wish;
@@ -200,9 +203,11 @@ class Card {
     const button = event.target.closest("button");
     if (!button) return;
     this.active = Date.now();
-    if (button.dataset.label !== undefined) this.choose(button.dataset.label);
-    else if (button.dataset.do) this.run(button.dataset.do);
+    if (button.dataset.label !== undefined) {
+      this.choose(this.data.labels.find((label) => String(label.id) === button.dataset.label));
+    } else if (button.dataset.do) this.run(button.dataset.do);
     else if (button.change) this.change(button.change);
+    else if (button.refused) this.answerRefused(button.refused, button.dataset.answer);
   }
 
   run(command) {
@@ -212,6 +217,7 @@ class Card {
       this.at.help.hidden = command === "close" || !this.at.help.hidden;
     } else if (command === "undo") this.undo();
     else if (command === "again") this.resume();
+    else if (command === "retry") this.retry();
     else if (command === "stop") this.ask("stop", true);
     else if (!line.current) return;
     else if (command === "skip") this.decide("skip", []);
@@ -246,23 +252,25 @@ class Card {
       return;
     }
     text.chosen = new Set(text.chosen ?? []);
-    if (!text.chosen.delete(label)) text.chosen.add(label);
+    if (!text.chosen.delete(label.id)) text.chosen.add(label.id);
     this.draw();
   }
 
   saveChosen() {
     const { chosen } = this.session.line.current;
-    const labels = this.data.labels.map((label) => label.name);
-    this.decide("label", chosen ? labels.filter((name) => chosen.has(name)) : []);
+    this.decide("label", chosen ? this.data.labels.filter((label) => chosen.has(label.id)) : []);
   }
 
   decide(kind, labels) {
     const { line } = this.session;
     const text = line.current;
     const together = kind === "label" && this.at.together.checked && text.alike > 0;
-    const act = this.add(text, { kind, labels, alike: together, of_kind: text.kind, again: text.again ?? false });
+    const shown = labels.map(({ id, name }) => ({ id, name }));
+    const told = this.decision(kind, labels.map((label) => label.name));
+    const more = { alike: together, of_kind: text.kind, again: text.again ?? false };
+    const act = this.add(text, { kind, labels: shown, told, ...more });
     line.advance(act);
-    this.session.last = { act, label: this.decision(kind, labels) };
+    this.session.last = { act, label: told };
     if (kind === "label") this.session.moments.push(Date.now());
     this.active = Date.now();
     this.draw();
@@ -276,9 +284,9 @@ class Card {
       this.at.recent.open = true; // what was done before the page was loaded
       return;
     }
-    const { text_id, request_id, kind, alike, again } = last.act;
+    const { text_id, sha256, text, request_id, kind, alike, again } = last.act;
     const more = { kind: "undo", withdraws: request_id, of: kind, alike, again };
-    this.add({ text_id }, more);
+    this.add({ text_id, sha256, text }, more);
     if (kind === "label") this.session.moments.pop();
     this.session.last = null;
     this.draw();
@@ -327,21 +335,40 @@ class Card {
   change(work) {
     const { line } = this.session;
     // Of several labels those that it has are chosen, so that one more does not take them away.
-    const chosen = new Set(work.labels);
+    const had = this.data.labels.filter((label) => work.labels.includes(label.name));
+    const chosen = new Set(had.map((label) => label.id));
     line.put({ ...work, chosen, again: work.state === "labelled", previous: work.labels });
     this.at.recent.open = false;
     this.draw();
     this.at.text.focus();
   }
 
+  // Throws away what the server has refused, or shows its text to be decided again.
+  answerRefused(act, answer) {
+    const { outbox, line } = this.session;
+    const { request_id, text_id, sha256, text } = act;
+    if (answer === "discard") outbox.drop(request_id);
+    else line.put({ text_id, sha256, text });
+    this.draw();
+    this.at.text.focus();
+  }
+
+  // Sends all that was refused once more, as it was: what hindered it may be mended.
+  retry() {
+    const { outbox, line } = this.session;
+    for (const act of outbox.retry()) line.follow(act);
+    this.send();
+  }
+
   add(text, act) {
-    const shown = text.suggestion && { ...text.suggestion[0], model: text.model };
     const looked = this.shown?.text_id === text.text_id ? (performance.now() - this.shownAt) / 1_000 : 0;
     return this.session.outbox.add({
       ...act,
       text_id: text.text_id,
-      suggestion: shown ?? null,
-      seconds: Math.min(looked, LONGEST_LOOK),
+      sha256: text.sha256,
+      text: text.text,
+      offer: text.offer ?? null,
+      seconds: looked,
       guideline_version: this.data.guideline,
     });
   }
@@ -359,7 +386,7 @@ class Card {
     this.drawWords(text);
     const chosen = text?.chosen;
     for (const button of this.at.labels.children) {
-      if (this.data.multi) button.setAttribute("aria-pressed", String(chosen?.has(button.dataset.label) ?? false));
+      if (this.data.multi) button.setAttribute("aria-pressed", String(chosen?.has(Number(button.dataset.label)) ?? false));
       button.disabled = !text;
     }
     for (const button of this.at.tools.children) {
@@ -398,10 +425,10 @@ class Card {
 
   drawWords(text) {
     const found = this.explained;
-    if (!text || found?.text_id !== text.text_id || found.drawn) return;
+    if (!text || !found || found.drawn || found.text_id !== text.text_id) return;
     found.drawn = true;
-    if (found.words) this.at.text.replaceChildren(...markedWords(text.text, found.words));
-    else this.notice(found.reason);
+    if (found.words && found.sha256 === text.sha256) this.at.text.replaceChildren(...markedWords(text.text, found.words));
+    else if (found.reason) this.notice(found.reason);
   }
 
   drawState() {
@@ -429,7 +456,34 @@ class Card {
     this.root.dataset.unsaved = waiting;
     if (!waiting) this.silent = false;
     at.saving.classList.toggle("waiting", waiting > 0);
+    this.drawRefused();
     if (!session.line.current) this.drawEmpty();
+  }
+
+  drawRefused() {
+    const { at, say } = this;
+    const acts = [...this.session.outbox.refused.values()];
+    const drawn = JSON.stringify(acts.map((act) => act.request_id));
+    if (drawn === this.drawnRefused) return;
+    this.drawnRefused = drawn;
+    at.refused.hidden = !acts.length;
+    at.refusedTitle.textContent = say.refusedTitle.replace("{}", acts.length);
+    at.retry.textContent = say.retry;
+    at.refusedList.replaceChildren(...acts.map((act) => this.refusedItem(act)));
+  }
+
+  refusedItem(act) {
+    const { say } = this;
+    const told = { undo: say.undo, flag: say.flag, note: `${say.note}: ${act.note}` }[act.kind] ?? act.told;
+    const decided = make("b", { textContent: told ?? this.decision(act.kind, act.labels) });
+    const text = make("span", { textContent: act.text ?? say.textNumber.replace("{}", act.text_id) });
+    const answers = isDecision(act) && act.text ? ["decide", "discard"] : ["discard"];
+    const buttons = answers.map((answer) => {
+      const button = make("button", { type: "button", className: "small", textContent: say[answer], refused: act });
+      button.dataset.answer = answer;
+      return button;
+    });
+    return make("li", {}, decided, text, make("i", { textContent: act.refused }), ...buttons);
   }
 
   drawEmpty() {

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -10,9 +10,10 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from malmoi.app.explanation import for_visitors
 from malmoi.app.labelling.messages import Message, SentAct
+from malmoi.app.labelling.offers import Offers
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
-from malmoi.labels.annotating import Act, own_work, save_acts
+from malmoi.labels.annotating import Act, Suggestion, own_work, save_acts
 from malmoi.labels.leasing import (
     LeasedText,
     count_held_by_others,
@@ -22,9 +23,9 @@ from malmoi.labels.leasing import (
 )
 from malmoi.labels.near_duplicates import acts_of_alike
 from malmoi.labels.people import AccessError
-from malmoi.labels.project import Project
 from malmoi.labels.projects import read_project
 from malmoi.labels.scores import scores_version
+from malmoi.labels.stored_text import sha256_of
 
 # Texts that the browser holds.
 MOST_TEXTS = 100
@@ -71,24 +72,17 @@ class CardAnswer:
     labels: int = 0
 
 
-def answer(
-    access: ProjectAccess,
-    message: Message,
-    *,
-    stopped: bool = False,
-    renamed: Mapping[str, str] | None = None,
-) -> CardAnswer:
+def answer(access: ProjectAccess, message: Message, *, stopped: bool = False) -> CardAnswer:
     """Do what a message asks for; what cannot be done is told in the answer.
 
     Args:
         access: of the annotator.
         message: of their card.
         stopped: whether they have stopped, so that no text is handed out until they go on.
-        renamed: today's names of labels, by those that the card shows.
     """
     given = CardAnswer(sequence=message.sequence, stopped=stopped and not message.resume)
     try:
-        _save(access, message.acts, given, renamed or {})
+        _save(access, message.acts, given)
         if message.stop:
             return_leases(access)
             given.stopped = True
@@ -96,7 +90,8 @@ def answer(
         elif not given.stopped:
             _hand_out_anew(access, given, message)
         if message.recent:
-            given.recent = [asdict(one) for one in own_work(access, limit=_RECENT)]
+            works = own_work(access, limit=_RECENT)
+            given.recent = [asdict(one) | {"sha256": sha256_of(one.text)} for one in works]
     except InputError as error:
         given.failed = for_visitors(error)
     return given
@@ -105,7 +100,7 @@ def answer(
 def _hand_out_anew(access: ProjectAccess, given: CardAnswer, message: Message) -> None:
     """Hand out texts where they are wanted, or where a model has scored them since."""
     if message.have and scores_version(access) != message.scores:
-        return_leases(access, message.have[_KEPT:])
+        return_leases(access, [text_id for text_id, _ in message.have[_KEPT:]])
         given.renewed = True
         # With those that stay, which get the new suggestions.
         hand_out(access, given)
@@ -113,7 +108,9 @@ def _hand_out_anew(access: ProjectAccess, given: CardAnswer, message: Message) -
         hand_out(access, given, have=message.have)
 
 
-def hand_out(access: ProjectAccess, given: CardAnswer, *, have: Sequence[int] = ()) -> None:
+def hand_out(
+    access: ProjectAccess, given: CardAnswer, *, have: Sequence[tuple[int, str]] = ()
+) -> None:
     """Lease the next texts, or renew them, and add to the answer those that the card does not have.
 
     Raises:
@@ -122,7 +119,9 @@ def hand_out(access: ProjectAccess, given: CardAnswer, *, have: Sequence[int] = 
     given.scores = scores_version(access)
     leased = lease_texts(access, MOST_TEXTS, leave_some=_others_are_here(access))
     given.held = [one.text_id for one in leased]
-    given.texts = [_text(one) for one in leased if one.text_id not in have]
+    offers, had = Offers(access), set(have)
+    texts = [_text(one, offers) for one in leased]
+    given.texts = [one for one in texts if (one["text_id"], one["sha256"]) not in had]
     few = len(leased) < MOST_TEXTS
     given.more = not few or count_left(access, len(leased) + 1) > len(leased)
     if not leased:
@@ -156,25 +155,14 @@ _asked_lock = threading.Lock()
 _HERE_SECONDS = 300.0
 
 
-def renamed_labels(shown: Project, now: Project) -> dict[str, str]:
-    """What labels are called now, by what they were called when a page was drawn."""
-    names = {label.id: label.name for label in now.labels}
-    return {label.name: names.get(label.id, label.name) for label in shown.labels}
-
-
-def _save(
-    access: ProjectAccess,
-    sent: Sequence[SentAct],
-    given: CardAnswer,
-    renamed: Mapping[str, str],
-) -> None:
+def _save(access: ProjectAccess, sent: Sequence[SentAct], given: CardAnswer) -> None:
     """Save acts together; where one is refused, each by itself, so that it holds up no other."""
-    whole: list[tuple[SentAct, list[Act]]] = []
+    offers, whole = Offers(access), list[tuple[SentAct, list[Act]]]()
     for one in sent:
         try:
             act = one.act()
-            named = replace(act, labels=[renamed.get(name, name) for name in act.labels])
-            whole.append((one, [named]))
+            suggestion, seconds = offers.open(act.text_id, one.offer, act.seconds)
+            whole.append((one, [replace(act, suggestion=suggestion, seconds=seconds)]))
         except InputError as error:
             given.refused.append({"id": one.request_id, "reason": for_visitors(error)})
     if not whole:
@@ -191,7 +179,7 @@ def _save(
         if _is_of_the_moment(access, error):
             raise
         for one, _ in whole:
-            _save(access, [one], given, renamed)
+            _save(access, [one], given)
         return
     rows = iter(saved)
     for one, acts in whole:
@@ -214,7 +202,7 @@ def _is_of_the_moment(access: ProjectAccess, error: InputError) -> bool:
     return read_project(access).archived_at is not None
 
 
-def _text(leased: LeasedText) -> dict[str, Any]:
+def _text(leased: LeasedText, offers: Offers) -> dict[str, Any]:
     suggestion = [
         {"label": label, "score": score}
         for label, score in (
@@ -223,9 +211,15 @@ def _text(leased: LeasedText) -> dict[str, Any]:
         )
         if label is not None and score is not None
     ]
+    label, score, model = leased.suggested_label, leased.suggested_score, leased.model
+    offered = None
+    if label is not None and score is not None and model is not None:
+        offered = Suggestion(label=label, score=score, model=model)
     return {
         "text_id": leased.text_id,
         "text": leased.text,
+        "sha256": sha256_of(leased.text),
+        "offer": offers.seal(leased.text_id, offered),
         "suggestion": suggestion or None,
         "model": leased.model,
         "kind": leased.kind,

@@ -1,20 +1,20 @@
 """The labelling card on a page: its files, and the exchange between browser and store."""
 
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
 from malmoi.app.explanation import for_visitors
-from malmoi.app.labelling.card_server import CardAnswer, answer, hand_out, renamed_labels
+from malmoi.app.labelling.card_server import CardAnswer, answer, hand_out
 from malmoi.app.labelling.messages import read_message
 from malmoi.app.labelling.wording import sentences
 from malmoi.app.labelling.words import words_behind
 from malmoi.app.language import say
 from malmoi.app.learning import after_labels
-from malmoi.app.visit import OpenProject
+from malmoi.app.visit import OpenProject, project_store
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.project import Project
@@ -71,7 +71,7 @@ def draw_card(open_project: OpenProject) -> None:
             "labels": [
                 {
                     name: getattr(label, name)
-                    for name in ("name", "title", "meaning", "color", "key")
+                    for name in ("id", "name", "title", "meaning", "color", "key")
                 }
                 for label in project.offered_labels
             ],
@@ -104,19 +104,22 @@ def _exchange(access: ProjectAccess, shown: Project, scope: str) -> None:
     """Do what the card has just sent, which shows the project as it was then."""
     try:
         message = read_message(st.session_state[KEY]["exchange"])
+        engine = project_store().engine
     except InputError as error:
         st.session_state[_ANSWER] = CardAnswer(failed=for_visitors(error))
         return
-    if message.scope != scope:
-        # Done under another name or in another project: the card keeps it until that is open again.
-        return
-    stopped: set[str] = st.session_state.setdefault(_STOPPED, set())
+    replaced, access = engine is not access.engine, replace(access, engine=engine)
     try:
         now = read_project(access)
     except InputError:  # the answer tells why
         now = shown
-    renamed = renamed_labels(shown, now)
-    given = answer(access, message, stopped=scope in stopped, renamed=renamed)
+    if replaced:
+        st.session_state[_NEWS] = say("The label database has been replaced by another.")
+    if message.scope != _scope_of(access, now):
+        # Done under another name or in another project: the card keeps it until that is open again.
+        return
+    stopped: set[str] = st.session_state.setdefault(_STOPPED, set())
+    given = answer(access, message, stopped=scope in stopped)
     if news := _news(shown, now):
         st.session_state[_NEWS] = news
     (stopped.add if given.stopped else stopped.discard)(scope)

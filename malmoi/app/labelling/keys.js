@@ -33,7 +33,7 @@ export function meaningOf(event, labels) {
   if (event.shiftKey) return event.code === "Slash" ? { command: "help" } : null;
   const character = characterAt(event.code);
   const label = character && labels.find((one) => one.key === character);
-  if (label) return { label: label.name };
+  if (label) return { label };
   const command = Object.keys(COMMAND_KEYS).find((name) => codesOf(name, labels).includes(event.code));
   if (command) return { command };
   if (event.code === "Enter" || event.code === "NumpadEnter") return { command: "save" };

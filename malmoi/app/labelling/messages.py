@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from malmoi.errors import InputError
-from malmoi.labels.annotating import Act, ActKind, Suggestion
+from malmoi.labels.annotating import Act, ActKind
+from malmoi.labels.label_book import ShownLabel
 from malmoi.messages import Phrase
 
 _MOST_ACTS = 500
@@ -38,23 +39,33 @@ class SentAct:
         """Whether it is the undo of a label."""
         return self.values.get("kind") == "undo" and self.values.get("of") == "label"
 
+    @property
+    def offer(self) -> str:
+        """What the server sealed when it handed the text out; "" for none."""
+        return str(self.values.get("offer") or "")
+
     def act(self) -> Act:
-        """The act.
+        """The act, of which nobody knows yet what was suggested.
 
         Raises:
             InputError: a value is not what an act has.
         """
         values = self.values
         kind = _one_of(values, "kind", get_args(ActKind))
+        if "sha256" not in values:
+            raise InputError(
+                "expected an act that says which text was on screen, found one that an earlier "
+                "version of the app has kept; look at the text again"
+            )
         return Act(
             text_id=_whole(values, "text_id"),
             kind=kind,  # type: ignore[arg-type]
             request_id=self.request_id,
-            labels=_texts(values, "labels") if kind == "label" else (),
+            labels=_labels(values) if kind == "label" else (),
+            shown=_text(values, "sha256"),
             flagged=values.get("flagged") is True,
             note=_text(values, "note") if kind == "note" else "",
             withdraws=_text(values, "withdraws") if kind == "undo" else None,
-            suggestion=_suggestion(values.get("suggestion")),
             seconds=_number(values, "seconds"),
             guideline_version=_whole(values, "guideline_version"),
         )
@@ -69,7 +80,7 @@ class Message:
         scope: for which project and person the acts were done.
         acts: that it knows no acknowledgement of, in their order.
         wants: whether texts are asked for, or their leases are to be renewed.
-        have: ids of the texts that it has, in their order.
+        have: id and hash of the texts that it has, in their order.
         scores: the version of the model's order that they came in; None: of no model.
         words: the text of which the words are asked for.
         recent: whether the annotator's last work is asked for.
@@ -81,7 +92,7 @@ class Message:
     scope: str
     acts: Sequence[SentAct] = ()
     wants: bool = False
-    have: Sequence[int] = ()
+    have: Sequence[tuple[int, str]] = ()
     scores: int | None = None
     words: int | None = None
     recent: bool = False
@@ -108,7 +119,7 @@ def read_message(sent: Any) -> Message:
         scope=_text(sent, "scope"),
         acts=[_sent_act(act) for act in acts],
         wants=sent.get("wants") is True,
-        have=tuple(one for one in have if isinstance(one, int)) if isinstance(have, list) else (),
+        have=[_had(one) for one in have] if isinstance(have, list) else (),
         scores=None if sent.get("scores") is None else _whole(sent, "scores"),
         words=_whole(words, "text_id") if isinstance(words, Mapping) else None,
         recent=sent.get("recent") is True,
@@ -122,12 +133,15 @@ def _sent_act(values: Any) -> SentAct:
     return SentAct(request_id=_text(values, "request_id"), values=values)
 
 
-def _suggestion(shown: Any) -> Suggestion | None:
-    if shown is None:
-        return None
-    shown = _of_kind(shown, Mapping, Phrase("a suggestion"))
-    score = _of_kind(_number(shown, "score"), float, Phrase("the score of a suggestion"))
-    return Suggestion(label=_text(shown, "label"), score=score, model=_text(shown, "model"))
+def _had(values: Any) -> tuple[int, str]:
+    values = _of_kind(values, Mapping, Phrase("a text of the card"))
+    return _whole(values, "text_id"), _text(values, "sha256")
+
+
+def _labels(values: Mapping[str, Any]) -> list[ShownLabel]:
+    what = Phrase("a list of labels")
+    labels = [_of_kind(one, Mapping, what) for one in _of_kind(values.get("labels"), list, what)]
+    return [ShownLabel(_whole(one, "id"), _text(one, "name")) for one in labels]
 
 
 def _of_kind(value: Any, kinds: Any, what: Phrase) -> Any:
@@ -140,11 +154,6 @@ def _of_kind(value: Any, kinds: Any, what: Phrase) -> Any:
 def _text(values: Mapping[str, Any], name: str) -> str:
     text: str = _of_kind(values.get(name), str, Phrase("{name} as text", name=name))
     return text
-
-
-def _texts(values: Mapping[str, Any], name: str) -> list[str]:
-    what = Phrase("{name} as a list of texts", name=name)
-    return [_of_kind(text, str, what) for text in _of_kind(values.get(name), list, what)]
 
 
 def _whole(values: Mapping[str, Any], name: str) -> int:

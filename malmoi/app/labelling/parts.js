@@ -9,7 +9,7 @@ function make(tag, properties = {}, ...children) {
 function labelButton(label) {
   const title = make("span", { textContent: label.title });
   const button = make("button", { type: "button", title: label.meaning }, keyOf(label.key?.toUpperCase()), title);
-  button.dataset.label = label.name;
+  button.dataset.label = label.id;
   button.style.setProperty("--color", label.color);
   if (label.key) button.setAttribute("aria-keyshortcuts", label.key);
   return button;

@@ -8,16 +8,27 @@ export function newRequestId() {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
+// Names a text: an id may be another text's in a database that was put in the place of the last one.
+function nameOf({ text_id, sha256 }) {
+  return `${text_id}/${sha256}`;
+}
+
+function isDecision({ kind }) {
+  return kind === "label" || kind === "skip";
+}
+
 // Acts until the server has acknowledged them, also in the browser's storage, one entry each: tabs do
-// not overwrite one another's, and a reload or a dead server loses none.
+// not overwrite one another's, and a reload or a dead server loses none. Those that it has refused stay
+// until the visitor throws them away or gives them again.
 export class Outbox {
   constructor(scope, storage) {
     this.prefix = `malmoi/${encodeURIComponent(scope)}/`;
     this.storage = storage;
     this.acts = new Map();
+    this.refused = new Map();
     this.last = 0;
     for (const act of this.kept()) {
-      this.acts.set(act.request_id, act);
+      (act.refused ? this.refused : this.acts).set(act.request_id, act);
       this.last = act.order;
     }
   }
@@ -38,30 +49,67 @@ export class Outbox {
   add(act) {
     this.last = Math.max(Date.now(), this.last + 1);
     const whole = { ...act, request_id: newRequestId(), order: this.last };
-    this.acts.set(whole.request_id, whole);
-    try {
-      this.storage.setItem(this.prefix + whole.request_id, JSON.stringify(whole));
-    } catch {
-      // As above, or it is full.
+    for (const old of isDecision(act) ? this.refused.values() : []) {
+      if (isDecision(old) && nameOf(old) === nameOf(act)) this.drop(old.request_id);
     }
+    this.acts.set(whole.request_id, whole);
+    this.keep(whole);
     return whole;
   }
 
-  drop(requestId) {
-    const act = this.acts.get(requestId);
+  keep(act) {
+    try {
+      this.storage.setItem(this.prefix + act.request_id, JSON.stringify(act));
+    } catch {
+      // As above, or it is full.
+    }
+  }
+
+  // Sets aside what the server has refused, with why; returns it, or null. What was undone before
+  // that is gone with its undo.
+  refuse(requestId, reason) {
+    const act = this.acts.get(requestId) ?? null;
+    if (!act) return null;
     this.acts.delete(requestId);
+    if (this.refused.has(act.withdraws)) {
+      this.drop(act.withdraws);
+      this.drop(requestId);
+      return act;
+    }
+    act.refused = reason;
+    this.refused.set(requestId, act);
+    this.keep(act);
+    return act;
+  }
+
+  // Lets what was refused wait again, in its order; returns it.
+  retry() {
+    const again = [...this.refused.values()];
+    for (const act of again) {
+      delete act.refused;
+      this.keep(act);
+    }
+    const all = [...again, ...this.acts.values()].sort((one, other) => one.order - other.order);
+    this.acts = new Map(all.map((act) => [act.request_id, act]));
+    this.refused.clear();
+    return again;
+  }
+
+  drop(requestId) {
+    this.acts.delete(requestId);
+    this.refused.delete(requestId);
     try {
       this.storage.removeItem(this.prefix + requestId);
     } catch {
       // As above.
     }
-    return act;
   }
 
   // The act that another tab of this browser has just kept for the same person; null for none.
   elsewhere(event) {
     if (!event.key?.startsWith(this.prefix) || !event.newValue) return null;
-    return JSON.parse(event.newValue);
+    const act = JSON.parse(event.newValue);
+    return act.refused ? null : act;
   }
 
   first(count) {
@@ -80,7 +128,7 @@ export class Outbox {
   decided() {
     const decisions = new Map();
     for (const act of this.acts.values()) {
-      if (act.kind === "label" || act.kind === "skip") decisions.set(act.request_id, act.text_id);
+      if (isDecision(act)) decisions.set(act.request_id, nameOf(act));
       if (act.kind === "undo") decisions.delete(act.withdraws);
     }
     return new Set(decisions.values());
@@ -110,20 +158,24 @@ export class Line {
     return this.texts[0] ?? null;
   }
 
-  ids() {
-    return this.texts.map((text) => text.text_id);
+  have() {
+    return this.texts.map(({ text_id, sha256 }) => ({ text_id, sha256 }));
   }
 
   // Takes the texts that were handed out. `held`: all that are still the visitor's; others are left
   // out, as somebody else may have them, but not the one on screen nor one that was gone back to.
+  // Whatever has the id of a text that was handed out, and is another, is left out, too.
   receive(texts, held) {
     const mine = held && new Set(held);
+    const names = new Map(texts.map((text) => [text.text_id, nameOf(text)]));
     this.texts = this.texts.filter(
-      (text, place) => place === 0 || text.kept || !mine || mine.has(text.text_id),
+      (text, place) =>
+        (names.get(text.text_id) ?? nameOf(text)) === nameOf(text) &&
+        (place === 0 || text.kept || !mine || mine.has(text.text_id)),
     );
-    const here = new Set(this.ids());
+    const here = new Set(this.texts.map(nameOf));
     for (const text of texts) {
-      if (!here.has(text.text_id) && !this.decided.has(text.text_id)) this.texts.push(text);
+      if (!here.has(nameOf(text)) && !this.decided.has(nameOf(text))) this.texts.push(text);
     }
   }
 
@@ -137,26 +189,26 @@ export class Line {
   advance(act) {
     const text = this.texts.shift();
     if (act.alike) this.texts = this.texts.filter((one) => one.kind !== text.kind);
-    this.decided.add(text.text_id);
+    this.decided.add(nameOf(text));
     this.past.push({ text, act });
     if (this.past.length > 200) this.past.shift();
   }
 
   // Gives the texts that stayed what the model says of them now.
   renew(texts) {
-    const said = new Map(texts.map((text) => [text.text_id, text]));
+    const said = new Map(texts.map((text) => [nameOf(text), text]));
     for (const text of this.texts) {
-      const { suggestion, model } = said.get(text.text_id) ?? text;
-      Object.assign(text, { suggestion, model });
+      const { suggestion, model, offer } = said.get(nameOf(text)) ?? text;
+      Object.assign(text, { suggestion, model, offer });
     }
   }
 
   // Follows what was decided in another tab.
   follow(act) {
-    if (act.kind === "undo") this.decided.delete(act.text_id);
-    if (act.kind !== "label" && act.kind !== "skip") return;
-    this.decided.add(act.text_id);
-    const same = (one) => one.text_id === act.text_id || (act.alike && one.kind === act.of_kind);
+    if (act.kind === "undo") this.decided.delete(nameOf(act));
+    if (!isDecision(act)) return;
+    this.decided.add(nameOf(act));
+    const same = (one) => nameOf(one) === nameOf(act) || (act.alike && one.kind === act.of_kind);
     this.texts = this.texts.filter((one) => !same(one));
   }
 
@@ -169,15 +221,15 @@ export class Line {
 
   // Puts a text on screen before all others.
   put(text) {
-    this.decided.delete(text.text_id);
-    this.texts = this.texts.filter((one) => one.text_id !== text.text_id);
+    this.decided.delete(nameOf(text));
+    this.texts = this.texts.filter((one) => nameOf(one) !== nameOf(text));
     this.texts.unshift({ ...text, kept: true });
   }
 
   // The server has refused a decision: it does not hold, and the text may come again.
   refuse(act) {
     this.past = this.past.filter((one) => one.act.request_id !== act.request_id);
-    if (act.kind === "label" || act.kind === "skip") this.decided.delete(act.text_id);
+    if (isDecision(act)) this.decided.delete(nameOf(act));
   }
 }
 

@@ -48,7 +48,16 @@ def _progress() -> dict[str, str]:
         "failed": say(
             "Not possible now; what is not saved stays in this browser and is sent again:"
         ),
-        "refused": say("Left out, as it cannot be saved:"),
+        "refused": say("Not saved, and kept below:"),
+        "refusedTitle": say("Not saved, for you to decide: {}"),
+        "retry": say("Send all of them again"),
+        "decide": say("Label it again"),
+        "discard": say("Throw away"),
+        "textNumber": say("text {}"),
+        "elsewhere": say(
+            "{} of another project or person are not saved yet. They stay in this browser until "
+            "that is open again."
+        ),
     }
 
 

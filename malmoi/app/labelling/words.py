@@ -9,11 +9,15 @@ from malmoi.app.model_choice import load_model
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.leasing import suggestion_of
+from malmoi.labels.stored_text import sha256_of
 from malmoi.labels.text_state import require_text
 
 
 def words_behind(access: ProjectAccess, text_id: int) -> dict[str, Any]:
-    """For the card: `words` as start, end (in characters) and weight, or the `reason` of none."""
+    """For the card: `words` as start, end (in characters) and weight, or the `reason` of none.
+
+    `sha256` is of the text that has them.
+    """
     try:
         with access.reading() as connection:
             text = require_text(connection, access.project_id, text_id)
@@ -30,6 +34,7 @@ def words_behind(access: ProjectAccess, text_id: int) -> dict[str, Any]:
         return _none(text_id, f"{sentence} {for_visitors(error)}")
     return {
         "text_id": text_id,
+        "sha256": sha256_of(text),
         "words": [[one.start, one.end, one.weight] for one in found.words],
     }
 

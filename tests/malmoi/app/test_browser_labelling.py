@@ -15,6 +15,7 @@ import pytest
 
 from malmoi.app.plain_text import WORD_JOINER
 from malmoi.labels.access import ProjectAccess
+from malmoi.labels.backup import back_up
 from malmoi.labels.people import Person
 from malmoi.labels.project import NewProject, ProjectLabel, ProjectSettings
 from malmoi.labels.projects import (
@@ -189,6 +190,120 @@ def test_a_killed_server_loses_no_label(chromium: "Browser", workplace: Path) ->
     assert [name for _, (_, name) in sorted(held.items())] == ["긍정", *["부정"] * 5]
 
 
+def refused(page: "Page", count: int) -> None:
+    """Wait until so many acts are kept for their person to see, and none waits."""
+    page.wait_for_function(
+        """(count) => {
+          const hosts = [...document.querySelectorAll("[data-testid=stBidiComponentIsolated]")];
+          const card = hosts.map((host) => host.shadowRoot.querySelector(".card")).find(Boolean);
+          if (card?.dataset.unsaved !== "0") return false;
+          return card.querySelectorAll(".refused li").length === count;
+        }""",
+        arg=count,
+    )
+
+
+def test_labels_for_texts_that_a_backup_took_away_reach_no_other_text(
+    chromium: "Browser", workplace: Path
+) -> None:
+    """The walk of the guide: backup, a file that is imported, the backup put back, another file.
+
+    The tab shows texts of the first file, whose ids are those of the second.
+    """
+    access = make(workplace, ["처음 글"])
+    url = access.engine.url
+    database = Path(str(url.database))
+    back_up(workplace / "backup.db", url)
+    import_texts(access, [source_of_upload("a.txt", "\n".join(some(40)).encode())])
+    access.engine.dispose()
+    with serving(workplace) as server:
+        page = open_page(chromium, server.address)
+        page.keyboard.press("1")  # of the text that stays
+        wait_until_saved(page)
+        os.kill(server.process.pid, signal.SIGKILL)
+        server.process.wait()
+    for _ in range(40):
+        page.keyboard.press("2")
+    (workplace / "before").mkdir()
+    for file in database.parent.glob("labels.db*"):
+        file.rename(workplace / "before" / file.name)
+    shutil.copy(workplace / "backup.db", database)
+    others = "\n".join(f"전혀 다른 {number}번째 글" for number in range(40))
+    store = ProjectStore(url)
+    again = store.access(Person(name="local", is_local=True), "리뷰")
+    import_texts(again, [source_of_upload("b.txt", others.encode())])
+    store.engine.dispose()
+    assert page.locator(".card").get_attribute("data-unsaved") == "40"
+    with serving(workplace, port=server.port) as back:
+        assert back.process.poll() is None
+        refused(page, 40)
+        assert rows(workplace, "SELECT count(*) FROM malmoi_annotations") == [(0,)]
+        first = page.locator(".refused li").first
+        assert "0번째 손님" in first.inner_text() and "이제 다른 글이" in first.inner_text()
+        # The person goes on with the texts that are there.
+        page.locator(".card .text", has_text="전혀 다른 0번째 글").wait_for()
+        page.keyboard.press("3")
+        wait_until_saved(page)
+        assert labels_that_hold(workplace) == {2: ("지은", "중립")}
+        page.reload()
+        refused(page, 40)
+        first.get_by_role("button", name="버리기").click()
+        refused(page, 39)
+
+
+def test_labels_given_while_two_names_are_swapped_are_those_that_were_seen(
+    chromium: "Browser", workplace: Path
+) -> None:
+    """Twenty with the server down; a label that is gone meanwhile is kept for its person."""
+    access = make(workplace, some(23))
+    with serving(workplace) as server:
+        page = open_page(chromium, server.address)
+        os.kill(server.process.pid, signal.SIGKILL)
+        server.process.wait()
+    for number in range(22):
+        page.keyboard.press(str(number % 2 + 1) if number < 20 else "3")
+    first, second, third = read_project(access).labels
+    swapped = [replace(first, name=second.name), replace(second, name=first.name)]
+    change_labels(access, [*swapped, ProjectLabel(name="환불")])
+    with serving(workplace, port=server.port) as back:
+        assert back.process.poll() is None
+        refused(page, 2)
+        choices = rows(workplace, "SELECT choice FROM malmoi_annotations ORDER BY text_id")
+        assert choices == [(f"[{(first, second)[number % 2].id}]",) for number in range(20)]
+        item = page.locator(".refused li").first
+        assert third.name in item.inner_text() and "라벨 목록에 없습니다" in item.inner_text()
+        item.get_by_role("button", name="다시 라벨 붙이기").click()
+        page.locator(".card .text", has_text="20번째 손님").wait_for()
+        page.get_by_role("button", name="환불").click()
+        refused(page, 1)
+        change_labels(access, [*read_project(access).labels[:3], replace(third, key=None)])
+        page.get_by_role("button", name="모두 다시 보내기").click()
+        refused(page, 0)
+    names = [name for _, (_, name) in sorted(labels_that_hold(workplace).items())]
+    assert names[20:] == ["환불", "중립"] and len(names) == 22
+
+
+def test_a_database_in_the_place_of_another_is_seen_without_a_new_start(
+    chromium: "Browser", workplace: Path, server: Server
+) -> None:
+    make(workplace, some(3))
+    page = open_page(chromium, server.address)
+    (workplace / "away").mkdir()
+    for file in workplace.glob("runs/labels.db*"):
+        file.rename(workplace / "away" / file.name)
+    time.sleep(1.1)  # another project, by the second at which it was made
+    make(workplace, ["새 데이터베이스의 글", "그다음 글"])
+    page.keyboard.press("1")
+    page.locator(".card .text", has_text="새 데이터베이스의 글").wait_for()
+    page.locator(".card .notices", has_text="1건은 아직 저장되지 않았습니다").wait_for()
+    with sqlite3.connect(workplace / "away" / "labels.db") as old:
+        assert old.execute("SELECT count(*) FROM malmoi_annotations").fetchone() == (0,)
+    assert rows(workplace, "SELECT count(*) FROM malmoi_annotations") == [(0,)]
+    page.keyboard.press("2")
+    wait_until_saved(page)
+    assert labels_that_hold(workplace) == {1: ("지은", "부정")}
+
+
 def test_a_page_goes_on_when_the_app_is_updated_under_it(
     chromium: "Browser", workplace: Path, tmp_path: Path
 ) -> None:
@@ -232,8 +347,7 @@ def test_what_an_admin_changes_reaches_who_is_labelling(
     first, *others = read_project(access).labels
     change_labels(access, [replace(first, name="만족"), *others, ProjectLabel(name="환불")])
     page.keyboard.press("1")
-    for name in ("만족", "환불"):
-        page.locator(f".card [data-label={name}]").wait_for()
+    page.locator(".card .labels").get_by_role("button", name="환불").wait_for()
     wait_until_saved(page)
     change_guideline(access, "**화가 나면** 부정")
     page.keyboard.press("4")

@@ -1,135 +1,27 @@
-"""The labelling card on a bare page, with a host that does what Streamlit does."""
+"""What the labelling card does with keys, texts and answers, on a bare page."""
 
 import json
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import pytest
 
 from malmoi.app.labelling.card_server import MOST_TEXTS
-from malmoi.app.labelling.component import SCRIPTS
 from malmoi.app.labelling.wording import sentences
+from malmoi.labels.stored_text import sha256_of
+from tests.malmoi.app.bare_card import Card, bare_page, named
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 pytestmark = pytest.mark.browser
 
-FILES = Path(__file__).parents[3] / "malmoi" / "app" / "labelling"
-LABELS = [
-    {"name": "긍정", "title": "긍정", "meaning": "좋다", "color": "#0072B2", "key": "1"},
-    {"name": "부정", "title": "부정", "meaning": "", "color": "#D55E00", "key": "2"},
-    {"name": "x", "title": "<b>셋째</b>", "meaning": "<i>", "color": "#009E73", "key": "z"},
-]
-# As Streamlit: a shadow root with the files' contents, the default export called with what the
-# server says, and triggers kept for the test to read.
-HOST = """
-async ({html, css, js}) => {
-  window.sent = [];
-  const place = document.body.appendChild(document.createElement("div"));
-  const root = place.attachShadow({mode: "open"});
-  root.innerHTML = `<style>${css}</style><div>${html}</div>`;
-  window.load = async (js) => {
-    const url = URL.createObjectURL(new Blob([js], {type: "text/javascript"}));
-    const module = await import(url);
-    window.module = module;
-    window.tell = (data) => module.default({
-      data, parentElement: root, key: "k", name: "n", setStateValue() {},
-      setTriggerValue: (name, value) => window.sent.push({name, value}),
-    });
-  };
-  await window.load(js);
-  window.card = root.querySelector(".card");
-}
-"""
-
-
-class Card:
-    """The card of one page, and the server that a test plays."""
-
-    def __init__(self, page: "Page", *, multi: bool = False, scope: str = "1-1/지은") -> None:
-        self.page, self.multi, self.scope, self.answers = page, multi, scope, 0
-        files = {
-            name: (FILES / f"card.{name}").read_text(encoding="utf-8") for name in ("html", "css")
-        }
-        self.js = "\n".join((FILES / name).read_text(encoding="utf-8") for name in SCRIPTS)
-        page.evaluate(HOST, {**files, "js": self.js, "scope": scope})
-
-    def update(self) -> None:
-        """Another version of the app on the same page: a module of its own, of the same code."""
-        self.page.evaluate("(js) => window.load(js)", self.js)
-
-    def tell(
-        self,
-        *,
-        labels_with: str = "",
-        counts: dict[str, int] | None = None,
-        annotators: int = 1,
-        **answer: Any,
-    ) -> None:
-        self.answers += 1
-        more = [{**LABELS[0], "name": "더", "title": "더", "key": labels_with}]
-        given: dict[str, Any] = {"saved": [], "refused": [], "failed": None}
-        given |= {"held": None, "texts": [], "more": False}
-        given |= {"sequence": None, "stopped": False, "recent": None, "words": None}
-        data = {
-            "scope": self.scope,
-            "say": sentences(),
-            "labels": LABELS + (more if labels_with else []),
-            "multi": self.multi,
-            "guideline": 3,
-            "lease": 600,
-            "annotators": annotators,
-            "counts": counts or {"mine": 0, "open": 10, "total": 10},
-            "answer": given | answer | {"id": self.answers},
-        }
-        self.page.evaluate("(data) => void window.tell(data)", data)
-
-    def hand_out(
-        self,
-        *texts: str,
-        first: int = 1,
-        more: bool = False,
-        renewed: bool = False,
-        **values: Any,
-    ) -> None:
-        handed = [
-            {"text_id": place, "text": text, "suggestion": None, "model": None, "alike": 0} | values
-            for place, text in enumerate(texts, first)
-        ]
-        # Of a full line there are more.
-        more = more or len(texts) == MOST_TEXTS
-        held = [one["text_id"] for one in handed]
-        self.tell(held=held, texts=handed, more=more, renewed=renewed)
-
-    def sent(self) -> list[dict[str, Any]]:
-        """The messages so far."""
-        return [one["value"] for one in self.page.evaluate("window.sent")]
-
-    def acts(self) -> list[dict[str, Any]]:
-        """All acts that are sent or wait to be, each once."""
-        kept = self.page.evaluate("Object.values({...localStorage}).map((one) => JSON.parse(one))")
-        return sorted(kept, key=lambda act: act["order"])
-
-    def shown(self) -> str:
-        return self.page.locator(".text").inner_text()
-
-    def press(self, code: str, **more: Any) -> None:
-        """A keydown as the browser gives it for a physical key, whatever the input method says."""
-        event = {"code": code, "key": "Process", "bubbles": True, "composed": True} | more
-        self.page.evaluate(
-            "(event) => document.body.dispatchEvent(new KeyboardEvent('keydown', event))", event
-        )
+WORDS = dict(enumerate(("하나", "둘", "셋", "넷", "다섯"), 1))
 
 
 @pytest.fixture
 def page(chromium: "Browser") -> "Page":
-    page = chromium.new_page()
-    # A page of an origin, so that the browser has storage for it.
-    page.route("**/*", lambda route: route.fulfill(body="<body></body>", content_type="text/html"))
-    page.goto("http://card.test/")
-    return page
+    return bare_page(chromium)
 
 
 def test_a_key_labels_the_text_on_screen_and_shows_the_next_at_once(page: "Page") -> None:
@@ -139,11 +31,13 @@ def test_a_key_labels_the_text_on_screen_and_shows_the_next_at_once(page: "Page"
     page.keyboard.press("1")
     page.keyboard.press("2")
     assert card.shown() == "셋"
-    acts = [
-        (act["text_id"], act["kind"], act["labels"], act["guideline_version"])
-        for act in card.acts()
+    names = ("text_id", "sha256", "kind", "labels", "offer", "guideline_version")
+    acts = [tuple(act[name] for name in names) for act in card.acts()]
+    positive, negative = ({"id": place, "name": name} for place, name in ((1, "긍정"), (2, "부정")))
+    assert acts == [
+        (1, sha256_of("하나"), "label", [positive], "offer of 1", 3),
+        (2, sha256_of("둘"), "label", [negative], "offer of 2", 3),
     ]
-    assert acts == [(1, "label", ["긍정"], 3), (2, "label", ["부정"], 3)]
 
 
 def test_digits_and_letters_work_in_hangul_mode_and_composing_is_left_alone(page: "Page") -> None:
@@ -157,7 +51,7 @@ def test_digits_and_letters_work_in_hangul_mode_and_composing_is_left_alone(page
     card.press("Digit1")
     assert card.shown() == "둘"
     card.press("KeyZ", key="ㅋ")  # the key of a label, which goes before that of undo
-    assert card.shown() == "셋" and card.acts()[-1]["labels"] == ["x"]
+    assert card.shown() == "셋" and card.acts()[-1]["labels"] == [{"id": 3, "name": "x"}]
     card.press("Numpad2", key="2")
     assert card.shown() == "넷"
     card.press("Backspace", key="Backspace")
@@ -327,15 +221,16 @@ def test_several_labels_are_toggled_and_saved_by_enter(page: "Page") -> None:
     # The focus is on a label; Enter saves all the same.
     page.keyboard.press("Enter")
     assert card.shown() == "셋"
-    assert [act["labels"] for act in card.acts()] == [["부정"], ["긍정", "부정"]]
+    assert named(card.acts()) == [["부정"], ["긍정", "부정"]]
     # A change begins with the labels that a text has.
-    work = {"text_id": 2, "text": "둘", "state": "labelled", "labels": ["긍정"]}
+    work = {"text_id": 2, "text": "둘", "sha256": sha256_of("둘")}
+    work |= {"state": "labelled", "labels": ["긍정"]}
     page.locator("summary", has_text=sentences()["recent"]).click()
     card.tell(recent=[work | {"flagged": False, "note": ""}])
     page.get_by_role("listitem").get_by_role("button").click()
     page.keyboard.press("2")
     page.keyboard.press("Enter")
-    assert card.acts()[-1]["labels"] == ["긍정", "부정"] and len(card.acts()) == 3
+    assert named(card.acts())[2:] == [["긍정", "부정"]]
 
 
 def test_none_of_several_labels_is_not_called_a_skip(page: "Page") -> None:
@@ -367,11 +262,11 @@ def test_what_another_tab_has_decided_is_not_asked_again(chromium: "Browser") ->
     for tab in (page, other):
         tab.goto("http://card.test/")
     card = Card(page)
-    card.hand_out("하나", "둘", "셋", "넷")
+    card.hand_out(*list(WORDS.values())[:4])
 
     def decide(text_id: int, kind: str, scope: str = card.scope, **more: object) -> None:
-        act = {"text_id": text_id, "kind": kind, "request_id": f"{text_id}{kind}", "order": 1}
-        act |= more
+        act = {"text_id": text_id, "sha256": sha256_of(WORDS[text_id])} | more
+        act |= {"kind": kind, "request_id": f"{text_id}{kind}", "order": 1}
         key = f"malmoi/{quote(scope, safe='')}/{act['request_id']}"
         other.evaluate("([key, act]) => localStorage.setItem(key, JSON.stringify(act))", [key, act])
 
@@ -403,7 +298,10 @@ def test_words_of_people_are_shown_as_written(page: "Page") -> None:
     assert suggestion[0]["label"] in page.locator(".model").inner_text()
     recent = {"text_id": 9, "text": attack, "state": "labelled", "labels": [attack]}
     card.tell(recent=[recent | {"flagged": False, "note": attack}], failed=attack)
-    card.tell(words={"text_id": 1, "words": [[0, 8, 1.0], [8, 20, -0.9]]})
+    words = {"text_id": 1, "words": [[0, 8, 1.0], [8, 20, -0.9]]}
+    card.tell(words=words | {"sha256": sha256_of("another text")})
+    assert page.locator(".text mark").count() == 0
+    card.tell(words=words | {"sha256": sha256_of(attack)})
     assert card.shown() == attack and page.locator(".text mark").count() == 2
     tags = page.locator(".card").evaluate(
         "(card) => card.querySelectorAll('img, script, b a').length"
@@ -437,16 +335,16 @@ def test_own_work_is_asked_for_anew_while_it_is_looked_at(page: "Page") -> None:
 def test_a_suggestion_is_shown_and_sent_but_chosen_by_nobody(page: "Page") -> None:
     card = Card(page)
     close = [{"label": "부정", "score": 0.35}, {"label": "긍정", "score": 0.33}]
-    card.hand_out("하나", "둘", suggestion=close, model="빠른 모델")
+    card.hand_out("하나", "둘", suggestion=close, model="빠른 모델", offer="first")
     assert "잘 모릅니다" in page.locator(".model").inner_text()
     suggestion = [{"label": "부정", "score": 0.62}, {"label": "긍정", "score": 0.3}]
-    card.hand_out("하나", "둘", renewed=True, suggestion=suggestion, model="빠른 모델")
+    card.hand_out("하나", "둘", renewed=True, suggestion=suggestion, offer="second")
     assert "부정 62% · 긍정 30%" in page.locator(".model").inner_text()
     assert page.locator(".labels [aria-pressed=true]").count() == 0
     page.keyboard.press("Enter")
     assert card.shown() == "하나" and card.acts() == []
     page.keyboard.press("1")
-    assert card.acts()[0]["suggestion"] == {"label": "부정", "score": 0.62, "model": "빠른 모델"}
+    assert card.acts()[0]["offer"] == "second" and "suggestion" not in card.acts()[0]
 
 
 def test_a_new_order_brings_its_suggestions_to_the_texts_that_stay(page: "Page") -> None:
@@ -454,30 +352,11 @@ def test_a_new_order_brings_its_suggestions_to_the_texts_that_stay(page: "Page")
     card.hand_out("하나", "둘")
     assert page.locator(".model").is_hidden()
     said = [{"label": "부정", "score": 0.9}, {"label": "긍정", "score": 0.1}]
-    card.hand_out("하나", "둘", renewed=True, suggestion=said, model="고른 모델")
+    card.hand_out("하나", "둘", renewed=True, suggestion=said, offer="of the chosen model")
     assert card.shown() == "하나" and "부정 90%" in page.locator(".model").inner_text()
     page.keyboard.press("2")
-    assert card.acts()[0]["suggestion"]["model"] == "고른 모델"
+    assert card.acts()[0]["offer"] == "of the chosen model"
     assert "부정 90%" in page.locator(".model").inner_text()
-
-
-def test_a_refused_act_is_told_and_dropped(page: "Page") -> None:
-    card = Card(page)
-    card.hand_out("하나", "둘")
-    page.keyboard.press("1")
-    (act,) = card.acts()
-    page.evaluate("window.malmoi = {drawAnew: () => void (window.drawnAnew = true)}")
-    card.tell(refused=[{"id": act["request_id"], "reason": "expected a label"}])
-    assert "expected a label" in page.get_by_role("alert").inner_text()
-    assert "저장됨" not in page.locator(".saving").inner_text()
-    # The labels on the page may be those of yesterday: it is drawn with those of now.
-    assert page.evaluate("window.drawnAnew") is True
-    assert card.acts() == [] and page.get_by_role("button", name="되돌리기").is_disabled()
-    # A failure of the moment drops nothing.
-    page.keyboard.press("2")
-    card.tell(failed="the label database could not do it")
-    assert len(card.acts()) == 1
-    assert "이 브라우저에 두고 다시 보냅니다: the label" in page.get_by_role("alert").inner_text()
 
 
 def test_more_texts_are_asked_for_before_they_run_out(page: "Page") -> None:
