@@ -8,6 +8,7 @@ from urllib.parse import quote
 import oidc_provider_mock
 import pytest
 
+from malmoi.app.login import may_come_in, verified_address
 from malmoi.labels.people import Person
 from malmoi.labels.project import NewProject, ProjectLabel
 from malmoi.labels.projects import ProjectStore, set_member
@@ -32,8 +33,14 @@ def login_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     set_member(ours, ANNOTATOR, "annotator")
     store.create(admin, NewProject(name="남의 작업", labels=labels))
     people = [
-        oidc_provider_mock.User(sub=name, claims={"email": name, "email_verified": verified})
-        for name, verified in ((ADMIN, True), (ANNOTATOR, True), ("guess@example.com", False))
+        oidc_provider_mock.User(sub=name, claims={"email": name, **verified})
+        for name, verified in (
+            (ADMIN, {"email_verified": True}),
+            (ANNOTATOR, {"email_verified": True}),
+            ("guess@example.com", {"email_verified": False}),
+            ("said@example.com", {}),
+            ("stranger@elsewhere.test", {"email_verified": True}),
+        )
     ]
     port = free_port()
     with oidc_provider_mock.run_server_in_thread(user_claims=people) as provider:
@@ -47,6 +54,7 @@ def login_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
             'client_secret = "secret"\n'
             f'server_metadata_url = "http://localhost:{provider.server_port}'
             '/.well-known/openid-configuration"\n'
+            '[malmoi]\nallowed = ["example.com"]\n'
         )
         with serving(workplace, port=port) as app:
             yield app
@@ -86,10 +94,50 @@ def test_a_member_sees_their_projects_only(page: "Page", login_server: Server) -
     assert "볼 수 없습니다" in page.get_by_text("남의 작업").inner_text()
 
 
-def test_an_address_that_nobody_verified_is_nobody(page: "Page", login_server: Server) -> None:
-    log_in(page, login_server, "guess@example.com")
-    page.get_by_text("확인된 전자우편 주소가 없습니다").wait_for()
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("guess@example.com", "확인된 전자우편 주소가 없습니다"),
+        # As Entra ID does it: nothing is said of whether the address is theirs.
+        ("said@example.com", "확인된 전자우편 주소가 없습니다"),
+        ("stranger@elsewhere.test", "들어올 수 없는 계정입니다"),
+    ],
+)
+def test_an_address_that_is_not_verified_or_not_listed_is_nobody(
+    page: "Page", login_server: Server, name: str, said: str
+) -> None:
+    log_in(page, login_server, name)
+    page.get_by_text(said).wait_for()
     assert page.get_by_test_id("stSidebarNav").count() == 0
+
+
+@pytest.mark.parametrize(
+    ("claims", "address"),
+    [
+        ({"email_verified": True}, "jieun@example.com"),
+        ({"email_verified": "true"}, "jieun@example.com"),
+        ({}, ""),
+        ({"email_verified": None}, ""),
+        ({"email_verified": "yes"}, ""),
+        ({"email_verified": 1}, ""),
+        ({"iss": "https://login.test/tenant/v2.0"}, "jieun@example.com"),
+        ({"iss": "https://login.test/other/v2.0"}, ""),
+        ({"iss": "https://login.test/tenant/v2.0", "email_verified": False}, ""),
+        ({"email_verified": True, "email": ""}, ""),
+    ],
+)
+def test_whose_address_it_is(claims: dict[str, object], address: str) -> None:
+    trusted = ["https://login.test/tenant/v2.0"]
+    assert verified_address({"email": " JiEun@example.com"} | claims, trusted) == address
+
+
+def test_who_may_come_in() -> None:
+    listed = ["Example.com", "@two.test", "min@three.test"]
+    inside = ("a@example.com", "a@two.test", "min@three.test")
+    outside = ("a@notexample.com", "a@sub.example.com", "a@three.test", "example.com@x.test")
+    assert all(may_come_in(one, listed) for one in inside)
+    assert not any(may_come_in(one, listed) for one in outside)
+    assert may_come_in("a@example.com", None) and not may_come_in("a@example.com", [])
 
 
 def test_another_site_cannot_speak_to_the_app(login_server: Server) -> None:
