@@ -18,7 +18,7 @@ from malmoi.labels.access import ProjectAccess, database_time
 from malmoi.labels.label_book import LabelBook, ShownLabel
 from malmoi.labels.people import Person
 from malmoi.labels.projects import newest_guideline
-from malmoi.labels.stored_text import checked, checked_note, checked_request, sha256_of
+from malmoi.labels.stored_text import checked, checked_note, checked_request
 from malmoi.labels.tables import AnnotationRow, PlaceRow, TextRow
 from malmoi.labels.text_state import recount, require_text
 from malmoi.messages import Phrase
@@ -54,7 +54,7 @@ class Act:
         request_id: names the act; the same one arriving twice is one row.
         labels: of a label: one, or any number where the project is `multi`; by name, or as they
             were on screen.
-        shown: `sha256_of` the text that was on screen; None: nobody looked at it.
+        shown: hash of the text that was on screen (`sha256_of`); None: nobody looked at it.
         flagged: of a flag: up or down.
         note: of a note; an empty one takes the last away.
         withdraws: of an undo: the request id of the act that holds no longer.
@@ -205,14 +205,7 @@ class _Writer:
         if known is not None:
             self._refuse_another(known, act)
             return Saved(known["id"], new=False)
-        text = require_text(self.connection, self.access.project_id, act.text_id)
-        if act.shown is not None and act.shown != sha256_of(text):
-            # Of a database that was replaced by a backup, say, in which others have its ids.
-            raise InputError(
-                "expected the text that was on screen as text {text_id}, found another; look at "
-                "the text that is there now",
-                text_id=act.text_id,
-            )
+        require_text(self.connection, self.access.project_id, act.text_id, act.shown)
         withdrawn = None
         if act.withdraws is not None:
             withdrawn = self._withdrawn(act)

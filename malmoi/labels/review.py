@@ -16,7 +16,7 @@ from sqlalchemy import ColumnElement, Connection, bindparam, func, insert, selec
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess, database_time
 from malmoi.labels.annotating import Saved, read_remarks
-from malmoi.labels.label_book import LabelBook
+from malmoi.labels.label_book import LabelBook, ShownLabel
 from malmoi.labels.projects import newest_guideline
 from malmoi.labels.stored_text import checked_note, checked_request
 from malmoi.labels.tables import AdjudicationRow, PlaceRow, TextRow
@@ -350,10 +350,11 @@ def reviewed_texts(
 def adjudicate(
     access: ProjectAccess,
     text_id: int,
-    labels: Sequence[str] | None,
+    labels: Sequence[str | ShownLabel] | None,
     *,
     request_id: str,
     note: str = "",
+    shown: str | None = None,
     shown_decision: int | None = -1,
 ) -> Saved:
     """Append a reviewer's decision about a text.
@@ -361,15 +362,17 @@ def adjudicate(
     Args:
         access: of a reviewer.
         text_id: of the text.
-        labels: what it is; None withdraws the decision before.
+        labels: what it is, by name or as they were on screen; None withdraws the decision before.
         request_id: names the decision; the same one arriving twice is one row.
         note: why.
+        shown: hash of the text that was on screen (`sha256_of`); None: nobody looked at it.
         shown_decision: `ReviewedText.decision_id` as the person saw it, so that nobody's decision
             is replaced unseen; -1: whichever it is.
 
     Raises:
         InputError: the person is no reviewer, the labels do not fit the project, the note is too
-            long, the request names another decision, or somebody has decided meanwhile.
+            long, the request names another decision, the text is another than was seen, or
+            somebody has decided meanwhile.
     """
     checked_request(request_id)
     checked_note(note)
@@ -377,13 +380,14 @@ def adjudicate(
         known = _known_decision(access, connection, text_id, request_id)
         if known is not None:
             return Saved(known, new=False)
-        require_text(connection, access.project_id, text_id)
+        require_text(connection, access.project_id, text_id, shown)
         if shown_decision != -1:
             _refuse_unseen(connection, text_id, shown_decision)
-        choice = None if labels is None else LabelBook(access, connection).choice(labels)
+        book = LabelBook(access, connection)
+        choice = None if labels is None else book.choice(labels)
         decision = (text_id, choice, request_id)
         identifier, _ = append_decisions(access, connection, [decision], note)
-        decided = None if labels is None else list(labels)
+        decided = None if choice is None else book.labels(choice)
         access.note(connection, "adjudicate", {"text": text_id, "labels": decided})
         return Saved(identifier, new=True)
 

@@ -18,6 +18,7 @@ from sqlalchemy import (
 
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
+from malmoi.labels.stored_text import sha256_of
 from malmoi.labels.tables import PlaceRow, TextRow, TextScoreRow
 
 
@@ -32,11 +33,19 @@ def has_texts(access: ProjectAccess) -> bool:
         return connection.scalar(query) is not None
 
 
-def require_text(connection: Connection, project_id: int, text_id: int) -> str:
+def require_text(
+    connection: Connection, project_id: int, text_id: int, shown: str | None = None
+) -> str:
     """A text of the project, as it was imported.
 
+    Args:
+        connection: to read by.
+        project_id: the project's.
+        text_id: of the text.
+        shown: `sha256_of` the text that somebody has seen under this id; None: nobody has.
+
     Raises:
-        InputError: there is none of this id in the project.
+        InputError: there is none of this id in the project, or it is another than was seen.
     """
     query = select(TextRow.text).where(TextRow.id == text_id, TextRow.project_id == project_id)
     found = connection.scalar(query)
@@ -44,6 +53,13 @@ def require_text(connection: Connection, project_id: int, text_id: int) -> str:
         raise InputError(
             "expected the id of a text of project {project_id}, found {text_id}",
             project_id=project_id,
+            text_id=text_id,
+        )
+    if shown is not None and shown != sha256_of(found):
+        # Of a database that was replaced by a backup, say, in which others have its ids.
+        raise InputError(
+            "expected the text that was on screen as text {text_id}, found another; look at the "
+            "text that is there now",
             text_id=text_id,
         )
     return found

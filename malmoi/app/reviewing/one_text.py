@@ -9,6 +9,7 @@ from malmoi.app.plain_text import escaped
 from malmoi.app.projects.guideline import show_guideline
 from malmoi.app.side_by_side import side_by_side
 from malmoi.app.visit import OpenProject
+from malmoi.labels.label_book import ShownLabel
 from malmoi.labels.project import ProjectLabel
 from malmoi.labels.review import ReviewedText
 from malmoi.labels.searching import read_model_views
@@ -16,7 +17,7 @@ from malmoi.labels.searching import read_model_views
 # Keys of Streamlit's own menu, which it gives to no button.
 _TAKEN = ("c", "r")
 # What a decision does: the labels and the note, or None to withdraw it.
-Decide = Callable[[tuple[str, ...] | None, str], None]
+Decide = Callable[[tuple[ShownLabel, ...] | None, str], None]
 
 
 def joined(labels: Sequence[str], skipped: bool = False) -> str:
@@ -89,7 +90,7 @@ def _draw_decision(open_project: OpenProject, text: ReviewedText, decide: Decide
     key = f"{text.text_id}_{text.decision_id}"
     note_key = f"review_note_{key}"
 
-    def decide_as(chosen: tuple[str, ...] | None) -> None:
+    def decide_as(chosen: tuple[ShownLabel, ...] | None) -> None:
         decide(chosen, (st.session_state.get(note_key) or "").strip())
 
     if open_project.project.kind == "single":
@@ -101,7 +102,7 @@ def _draw_decision(open_project: OpenProject, text: ReviewedText, decide: Decide
                     help=escaped(label.meaning) or None,
                     shortcut=_shortcut(label),
                     on_click=decide_as,
-                    args=((label.name,),),
+                    args=((_shown(label),),),
                     type="primary" if text.adjudicated == (label.name,) else "secondary",
                 )
     else:
@@ -121,11 +122,16 @@ def _draw_several(
     labels: Sequence[ProjectLabel],
     text: ReviewedText,
     key: str,
-    decide_as: Callable[[tuple[str, ...] | None], None],
+    decide_as: Callable[[tuple[ShownLabel, ...] | None], None],
 ) -> None:
     """Several labels are chosen first, and saved by a button."""
     titles = {label.name: escaped(label.title) for label in labels}
     chosen_key = f"review_chosen_{key}"
+
+    def decide() -> None:
+        chosen = st.session_state.get(chosen_key) or ()
+        decide_as(tuple(_shown(label) for label in labels if label.name in chosen))
+
     # `chrome.js` knows its key.
     with st.container(key="review_several"):
         st.pills(
@@ -141,8 +147,12 @@ def _draw_several(
             key=f"review_decide_{key}",
             type="primary",
             shortcut="Enter",
-            on_click=lambda: decide_as(tuple(st.session_state.get(chosen_key) or ())),
+            on_click=decide,
         )
+
+
+def _shown(label: ProjectLabel) -> ShownLabel:
+    return ShownLabel(label.id or 0, label.name)
 
 
 def _shortcut(label: ProjectLabel) -> str | None:

@@ -14,6 +14,7 @@ from malmoi.app.reviewing.vote_table import choose_text
 from malmoi.app.visit import OpenProject, Visit
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
+from malmoi.labels.label_book import ShownLabel
 from malmoi.labels.people import AccessError
 from malmoi.labels.review import (
     MOST_COUNTED,
@@ -27,6 +28,7 @@ from malmoi.labels.review import (
     texts_to_review,
     texts_with_votes,
 )
+from malmoi.labels.stored_text import sha256_of
 
 _QUEUES: tuple[ReviewState, ...] = ("disagreeing", "flagged", "skipped", "adjudicated")
 _ROWS = 50
@@ -266,7 +268,7 @@ def _draw_deciding(
 ) -> None:
     request_id = st.session_state.setdefault(_request_key(text), uuid.uuid4().hex)
 
-    def decide(labels: tuple[str, ...] | None, note: str) -> None:
+    def decide(labels: tuple[ShownLabel, ...] | None, note: str) -> None:
         _save(open_project.access, text, labels, request_id, note)
 
     draw_text(open_project, text, decide, draw_below)
@@ -279,7 +281,7 @@ def _request_key(text: ReviewedText) -> str:
 def _save(
     access: ProjectAccess,
     text: ReviewedText,
-    labels: tuple[str, ...] | None,
+    labels: tuple[ShownLabel, ...] | None,
     request_id: str,
     note: str,
 ) -> None:
@@ -291,6 +293,7 @@ def _save(
             labels,
             request_id=request_id,
             note=note,
+            shown=sha256_of(text.text),
             shown_decision=text.decision_id,
         )
     except InputError as error:
@@ -306,7 +309,7 @@ def _save(
         project_id=access.project_id,
         text_id=text.text_id,
         words=shortened(text.text),
-        labels=labels or (),
+        labels=tuple(label.name for label in labels or ()),
         decision_id=saved.id if labels is not None else 0,
     )
 

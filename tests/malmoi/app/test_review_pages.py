@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import streamlit as st
-from sqlalchemy import event
+from sqlalchemy import event, update
 from sqlalchemy.pool import Pool
 from streamlit.testing.v1 import AppTest
 
@@ -30,6 +30,7 @@ from malmoi.labels.relabelling import relabel
 from malmoi.labels.review import adjudicate, latest_decisions, texts_to_review
 from malmoi.labels.scores import TextScore, write_scores
 from malmoi.labels.searching import Search
+from malmoi.labels.tables import TextRow
 from malmoi.labels.text_import import import_texts
 from malmoi.text.reading.sources import source_of_upload
 
@@ -478,3 +479,21 @@ def test_a_picture_in_a_guideline_is_not_fetched(project: ProjectAccess) -> None
         change_guideline(project, f"# 기준\n{pictures}")
         said = "\n".join(str(one.value) for one in page(module, "보람").markdown)
         assert "elsewhere.test" in said and "![" not in said, module
+
+
+def test_a_decision_is_on_the_text_and_with_the_label_that_were_seen(
+    project: ProjectAccess,
+) -> None:
+    """Whatever has been renamed, and whichever text has the id, since the page was drawn."""
+    shown = page("review", "보람")
+    first, second, third = read_project(project).labels
+    swapped = [replace(first, name=second.name), replace(second, name=first.name), third]
+    change_labels(project, swapped)
+    button(shown, first.title).click().run()
+    (decided,) = latest_decisions(project)
+    assert decided.adjudicated == (second.name,)  # what the label is called now
+    shown = page("review", "보람")
+    with project.engine.begin() as connection:
+        connection.execute(update(TextRow).values(text="다른 글"))
+    button(shown, third.title).click().run()
+    assert shown.error and latest_decisions(project)[0].decision_id == decided.decision_id
