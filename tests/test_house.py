@@ -23,7 +23,7 @@ PRODUCT = sorted((ROOT / "malmoi").rglob("*.py"))
 SCRIPTS = [path for room in ROOMS for path in (ROOT / room).glob("*.py")]
 MODULES = [*PRODUCT, *SCRIPTS, *(ROOT / "lab").rglob("*.py")]
 TAKEN_NAMES = (sys.stdlib_module_names | set(packages_distributions())) - {"malmoi"}
-MOST_LINES, MOST_LINES_OF_A_FUNCTION, MOST_FLAGS = 610, 70, 23
+MOST_LINES, MOST_LINES_OF_A_FUNCTION, MOST_FLAGS = 610, 70, 24
 
 
 def name_of(path: Path) -> str:

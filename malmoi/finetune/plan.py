@@ -252,7 +252,7 @@ def plan(config: KfoldConfig, found: Found) -> KfoldPlan:
         jobs = _side_by_side(found, training, flags.seeds * flags.folds + 1)
     return KfoldPlan(
         data=found.data,
-        folds=_plan_folds(config),
+        folds=plan_folds(config),
         encoder=EncoderPlan(
             model=found.model,
             random_weights=random_weights,
@@ -284,7 +284,7 @@ def plan_quick(config: KfoldConfig, data: DataPlan, encoder: str | None, device:
     """
     return QuickPlan(
         data=data,
-        folds=_plan_folds(config),
+        folds=plan_folds(config),
         encoder=encoder,
         linear=LinearPlan(
             enabled=True,
@@ -295,7 +295,8 @@ def plan_quick(config: KfoldConfig, data: DataPlan, encoder: str | None, device:
     )
 
 
-def _plan_folds(config: KfoldConfig) -> FoldsPlan:
+def plan_folds(config: KfoldConfig) -> FoldsPlan:
+    """How the texts are split, which nothing that is found changes."""
     flags, threshold = config.flags, config.keys.measuring.near_duplicate_threshold
     return FoldsPlan(
         folds=flags.folds,

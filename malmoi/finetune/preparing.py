@@ -24,7 +24,8 @@ from malmoi.finetune.data.folds import (
     numbered,
     strata_of,
 )
-from malmoi.finetune.plan import DataPlan, FoldsPlan, Found, KfoldPlan, plan
+from malmoi.finetune.data.rare_labels import LEAST_KEPT
+from malmoi.finetune.plan import DataPlan, FoldsPlan, Found, KfoldPlan, plan, plan_folds
 from malmoi.finetune.report.files import package_versions
 from malmoi.finetune.run_config import KfoldConfig
 from malmoi.finetune.settings import LlmSettings, TrainSettings
@@ -85,7 +86,9 @@ def prepare(config: KfoldConfig) -> Prepared:
     device = choose_device(flags.device)
     starting = find_starting_model(flags.model, keys.start)
     found, notes = read_texts(config)
-    examples = without_learnt(found, starting, flags.folds)
+    kept = min(flags.folds, LEAST_KEPT) if flags.rare == "keep" else flags.folds
+    examples = without_learnt(found, starting, kept)
+    split = split_texts(examples, plan_folds(config))
     llm = replace(keys.llm, prompt=config.source.prompt(keys.llm.prompt))
     if llm.model is not None:
         check_llm(llm, examples.labels)
@@ -124,7 +127,6 @@ def prepare(config: KfoldConfig) -> Prepared:
             file=sys.stderr,
             flush=True,
         )
-    split = split_texts(examples, decided.folds)
     experiment = _experiment(
         *(decided, examples, split, starting, tokenizer, untrained), device=flags.device
     )
@@ -151,7 +153,12 @@ def read_texts(config: KfoldConfig) -> tuple[Examples, ReadingNotes]:
     source = config.source
     notes = ReadingNotes(say=lambda line: print(line, flush=True))
     examples = read_examples(
-        source.place, source.labels, config.row_format, per_label=config.flags.folds, notes=notes
+        source.place,
+        source.labels,
+        config.row_format,
+        per_label=config.flags.folds,
+        rare=config.flags.rare,
+        notes=notes,
     )
     return examples, notes
 

@@ -36,7 +36,7 @@ CHOICES = (
         Choice("task", task, "is not one label a text", lacks=("quick", *_COMPARISONS))
         for task in ("multi", "pair", "pair-regression")
     ),
-    Choice("task", "pair-regression", "has values and no labels", lacks=("labels",)),
+    Choice("task", "pair-regression", "has values and no labels", lacks=("labels", "rare")),
     Choice("task", "multi", "", owns=("data.label_separator",)),
     Choice(
         "quick",

@@ -158,6 +158,7 @@ def _linear_alone(config: KfoldConfig) -> Iterator[_Fitted]:
     plan = plan_quick(config, data_plan(examples), encoder=name, device=device)
     split = split_texts(examples, plan.folds)
     print_data(examples, split)
+    print_absent_labels(split, examples)
     print(f"model: linear, beside it the encoder {name}, not trained" if name else "model: linear")
     encoder = None if place is None else FrozenEncoder.load(place)
     print(f"reading the texts and fitting in {flags.folds} folds, then on all texts", flush=True)

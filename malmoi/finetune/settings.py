@@ -22,6 +22,8 @@ Rate = Annotated[float | None, Range(0, 1, open="least")]
 Fraction = Annotated[float, Range(0, 1, open="most")]
 Count = Annotated[int, Range(1)]
 Positive = Annotated[float, Range(0)]
+# What becomes of labels with fewer texts than there are folds.
+Rare = Literal["drop", "join", "keep"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,8 +31,8 @@ class DataKeys:
     """What the columns of the labelled texts mean."""
 
     label_separator: str | None = None
-    """What stands between the labels of one cell, for `multi`; auto: a comma. Lists, as JSON
-    and Python write them, are read as they are."""
+    """What stands between the labels of one cell, for `multi`, or several such with blanks between
+    them (", ;"); auto: a comma. Lists, as JSON and Python write them, are read as they are."""
     group_column: str | None = None
     """Column of what belongs together (who wrote it, which thread): equal cells are in one fold."""
     ignore_ids: bool = False
@@ -258,7 +260,7 @@ class KfoldSettings:
             "recipe",
             "set",
         ),
-        "measuring": ("folds", "seeds", "group_near_duplicates", "baselines"),
+        "measuring": ("folds", "seeds", "rare", "group_near_duplicates", "baselines"),
         "run": ("output", "jobs", "device", "seed"),
     }
     """See `malmoi.flags.parse_flags`."""
@@ -300,6 +302,9 @@ class KfoldSettings:
     """Parts that the texts are split into; each is predicted by a model trained on the others."""
     seeds: Count = 1
     """Repeat everything with so many seeds: --seed, --seed + 1, ..."""
+    rare: Rare | None = None
+    """What becomes of labels with fewer texts than folds: `drop` leaves out their texts, `join`
+    makes them one label 기타, `keep` learns them, measured in some folds only."""
     group_near_duplicates: bool = False
     """Keep texts that nearly equal each other in one fold (MinHash of character 3-grams)."""
     baselines: bool = False

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from malmoi.errors import InputError
-from malmoi.labels.label_names import normal_label
+from malmoi.labels.label_names import normal_label, says_nothing
 from malmoi.labels.label_reader import ImportedAct
 from malmoi.labels.listed_labels import agreed, is_annotations, listed, names_in_list
 from malmoi.labels.project import TaskKind
@@ -88,6 +88,12 @@ def labels_of_cell(cell: Any, kind: TaskKind, names: Collection[str]) -> list[st
     text = label_text(cell, "the column of labels")
     if text is None:
         return None
+    if says_nothing(text) and normal_label(text) not in names:
+        raise InputError(
+            "expected a label, found {cell}, which programs write where there is none; empty the "
+            "cell, or add a label of that name to the project",
+            cell=text,
+        )
     found = listed(text)
     if found is not None:
         labels = agreed(found) if is_annotations(found) else names_in_list(found)

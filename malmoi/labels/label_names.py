@@ -13,6 +13,12 @@ from malmoi.text.characters import visible_in_nfc
 _WHOLE_NUMBER = re.compile(r"([+-]?\d+)\.0+")
 _INTEGER = re.compile(r"[+-]?\d{1,18}")
 _DECIMAL = re.compile(r"[+-]?\d{1,18}(?:\.\d{1,18})?")
+# What pandas, R, SQL and its exports, JSON and spreadsheets write where there is nothing. In this
+# case only: "none" is a label of people.
+_NOTHING = frozenset(
+    ("nan", "NaN", "NAN", "None", "NULL", "Null", "null", "NA", "<NA>", "N/A", "n/a", "#N/A")
+    + ("#NA", "\\N", "(null)", "NaT", "nil")
+)
 # The dashes and the minus sign; a sign that picks between two pictures of one character.
 _LOOKS_LIKE = {ord(dash): "-" for dash in "‐‑‒–—−"} | {0xFE0F: None}
 
@@ -42,6 +48,11 @@ def normal_label(name: str) -> str:
     name = visible_in_nfc(name).strip()
     whole = _WHOLE_NUMBER.fullmatch(name)
     return whole[1] if whole else name
+
+
+def says_nothing(cell: str) -> bool:
+    """Whether a cell is what programs write for a missing value, and hardly a label's name."""
+    return normal_label(cell) in _NOTHING
 
 
 def in_order(labels: Iterable[str]) -> list[str]:

@@ -18,10 +18,19 @@ from malmoi.errors import InputError
 from malmoi.finetune.data.folds import numbered
 from malmoi.finetune.data.label_cells import annotated, labels_in, write_list
 from malmoi.finetune.data.labelled_rows import found_form, iter_rows
+from malmoi.finetune.data.rare_labels import LEAST_KEPT, treat_rare
 from malmoi.finetune.data.row_format import RowFormat
+from malmoi.finetune.settings import Rare
 from malmoi.inference.tasks import REGRESSION_LABELS, Task
 from malmoi.labels.database import LabelDatabase, label_database
-from malmoi.labels.label_names import in_order, joined_by, nearly_equal, normal_label
+from malmoi.labels.label_names import (
+    in_order,
+    joined_by,
+    nearly_equal,
+    normal_label,
+    says_nothing,
+)
+from malmoi.labels.listed_labels import listed
 from malmoi.text.cleaning.cleaner import clean_text
 from malmoi.text.reading.columns import label_text
 from malmoi.text.reading.notes import ReadingNotes
@@ -36,6 +45,8 @@ _SHOWN_LABELS = 20
 _CONTRADICTIONS_KEPT = 1_000
 # What may stand between labels besides the comma; doccano writes "#".
 _SEPARATORS = ("#", ";", "|", "/", "+", "·", "、", "，")
+# Of these, what the name of a label rather holds: 교환/환불, 맛·양.
+_IN_NAMES = ("/", "+", "·")
 # All are held in memory, and a small compressed file may hold any number (assumption: nobody labels
 # that many, and no one machine goes through them five times).
 MOST_ROWS = 5_000_000
@@ -82,6 +93,9 @@ class Examples:
         label_columns: the columns of 0 and 1 that the labels were read from, if they were.
         unlabelled: rows that were left out since they have no label.
         contradicting: the first of the rows with another label.
+        separators: that stand between the labels of a cell, where they are mixed.
+        rare: labels with too few texts that were left out or joined, and their texts.
+        rare_texts: how many texts were left out for that.
     """
 
     path: Path | LabelDatabase
@@ -100,6 +114,9 @@ class Examples:
     label_columns: tuple[str, ...] = ()
     unlabelled: int = 0
     contradicting: tuple[Contradiction, ...] = ()
+    separators: str = ""
+    rare: Mapping[str, int] = field(default_factory=dict)
+    rare_texts: int = 0
 
     def only(self, places: np.ndarray) -> "Examples":
         """These of the texts, the same labels; `places` is int64, rising."""
@@ -173,6 +190,7 @@ def read_examples(
     form: RowFormat | None = None,
     *,
     per_label: int = 1,
+    rare: Rare | None = None,
     notes: ReadingNotes | None = None,
 ) -> Examples:
     """Read, clean and check all labelled texts of a file or folder.
@@ -186,6 +204,7 @@ def read_examples(
             when None.
         form: what a row is; of a label column for `multi` also columns of 0 and 1, commas between.
         per_label: how many texts each label needs, once repeats are left out.
+        rare: what becomes of labels with fewer; None refuses them.
         notes: gets how the files are read.
 
     Raises:
@@ -196,12 +215,32 @@ def read_examples(
     if isinstance(path, Path):
         path = label_database(path) or path
     form = found_form(path, form or RowFormat())
+    given = form.label_separator
+    reader = _read(path, labels, form, notes)
+    while given is None and (mark := reader.mixed_separator()):
+        form = replace(form, label_separator=f"{form.label_separator or ','} {mark}")
+        reader = _read(path, labels, form, None)
+    examples = reader.examples()
+    if form.label_separator != given:
+        examples = replace(examples, separators=form.label_separator or "")
+    if rare is not None:
+        examples = treat_rare(examples, rare, per_label)
+        per_label = min(per_label, LEAST_KEPT) if rare == "keep" else per_label
+    reader.check_enough(examples, per_label)
+    return examples
+
+
+def _read(
+    path: Path | LabelDatabase,
+    labels: Sequence[str] | None,
+    form: RowFormat,
+    notes: ReadingNotes | None,
+) -> "_Reader":
+    """Take every row."""
     reader = _Reader(path, labels, form)
     for record in iter_rows(path, form, notes):
         reader.add(record)
-    examples = reader.examples()
-    reader.check_enough(examples, per_label)
-    return examples
+    return reader
 
 
 class _Reader:
@@ -216,11 +255,15 @@ class _Reader:
         # Text (and pair) to the record's id, its labels and its group.
         self._kept: dict[tuple[str, str], tuple[str, tuple[str, ...], str | None]] = {}
         self._names: dict[tuple[str, ...], tuple[str, ...]] = {}
+        # Of cells that are no lists: their names, and whether one has several.
+        self._written: set[str] = set()
+        self._has_several = False
         self._ids: set[str] = set()
         self._characters = 0
         self._rows = self._unlabelled = self._repeats = self._contradictions = self._empty = 0
         self._contradicting: list[Contradiction] = []
         self._first_unlabelled = ""
+        self._nothings: Counter[str] = Counter()  # such as NULL, by how they are spelt
         self._from_label_studio = False
         self._nones = 0  # rows that say by an empty list that they have none of the labels
         self._found: Counter[str] = Counter()
@@ -289,9 +332,9 @@ class _Reader:
         """The label names of a cell, checked and counted; None where something is wrong."""
         cell = annotated(label or "", where)
         self._from_label_studio |= cell != (label or "")
-        # What a table program writes for a missing value; a label of that name has to be listed.
         plain = normal_label(cell)
-        if plain.lower() == "nan" and plain not in (self._expected or ()):
+        if says_nothing(plain) and plain not in (self._expected or ()):
+            self._nothings[plain] += 1
             cell = ""
         if self._task == "pair-regression":
             found = [plain] if cell.strip() else []
@@ -317,6 +360,9 @@ class _Reader:
             )
         if self._task == "pair-regression":
             found = [repr(_number(plain, where))]  # 4.50 is 4.5
+        if self._task == "multi" and listed(cell) is None:
+            self._written.update(found)
+            self._has_several |= len(found) > 1
         names = tuple(sorted(found))
         names = self._names.setdefault(names, names)  # one object for all equal ones
         if self._task != "pair-regression":
@@ -367,13 +413,24 @@ class _Reader:
         """Refuse rows without a label, unless they are to be left out or are texts of no label."""
         several = self._task == "multi"
         # Of Label Studio a text that nobody has labelled is told from one of no label.
-        is_told = bool(self._nones) or self._from_label_studio
+        is_told = bool(self._nones or self._nothings) or self._from_label_studio
         if not self._unlabelled or self._form.skip_unlabelled or (several and not is_told):
             return
         if self._labels is None and not several:
             self._ask_about_separator()  # some with none and some with several are for `multi`
         but = f", while {self._nones:,} say by [] that none of the labels fits"
-        but = but if several and not self._from_label_studio else ""
+        but = but if several and self._nones and not self._from_label_studio else ""
+        if self._nothings:
+            raise InputError(
+                "{unlabelled:,} of {rows:,} rows of {path} have no label but {said:, } or nothing, "
+                "the first is {first_unlabelled}; leave them out with --set "
+                "data.skip_unlabelled=true, or name all labels with --labels if it is one",
+                unlabelled=self._unlabelled,
+                rows=self._rows,
+                path=self._path,
+                said=list(self._nothings),
+                first_unlabelled=self._first_unlabelled,
+            )
         raise InputError(
             "{unlabelled:,} of {rows:,} rows of {path} have no label, the first is "
             "{first_unlabelled}{but}; label or remove them, or leave them out with --set "
@@ -418,18 +475,38 @@ class _Reader:
             )
         return self._labels
 
+    def mixed_separator(self) -> str | None:
+        """What stands between labels in some cells, while in others it is what was looked for.
+
+        Nothing else can be meant: every part is a label by itself, of --labels or of other cells.
+        """
+        if not self._has_several:
+            return None
+        known = set(self._labels or self._found)
+        names = self._written - set(self._labels or ())
+        for mark in _SEPARATORS:
+            cut = [[normal_label(part) for part in name.split(mark)] for name in names]
+            parts = {part for some in cut if len(some) > 1 for part in some}
+            if mark not in _IN_NAMES and parts and parts <= known:
+                return mark
+        return None
+
     def _ask_about_separator(self) -> None:
         """Refuse names that seem to be several labels of a text, joined by some character."""
-        if self._form.label_separator is not None or any(len(names) > 1 for names in self._names):
+        several, mixed = self._task == "multi", self._has_several
+        told = self._form.label_separator
+        if not mixed and (told is not None or any(len(names) > 1 for names in self._names)):
             return
-        several = self._task == "multi"
         separators = _SEPARATORS if several else (",", *_SEPARATORS)
-        mark = joined_by(list(self._found), separators, alone=not several)
+        names = self._written if mixed else self._found
+        mark = joined_by(sorted(names), separators, alone=not several or mixed)
         if mark is None:
             return
         example = next(name for name in self._found if mark in name)
-        way = f'give {"" if several else "--task multi "}--set data.label_separator="{mark}"'
-        apart = '--set data.label_separator=","' if several else "--labels with all of them"
+        marks = f"{told or ','} {mark}" if mixed else mark
+        way = f'give {"" if several else "--task multi "}--set data.label_separator="{marks}"'
+        insists = several and not mixed
+        apart = '--set data.label_separator=","' if insists else "--labels with all of them"
         apart = "another character than the comma" if mark == "," else apart
         raise InputError(
             "expected {expected} in each cell, found what seems several with {mark!r} between "
@@ -465,7 +542,9 @@ class _Reader:
         for name in names[:_SHOWN_LABELS]:
             near = nearest_label(name, others)
             advice = f"; did you mean {near}?" if near else ""
-            shown.append(f"{name} ({counts[name]:,}, first {self._first_seen[name]}{advice})")
+            first = self._first_seen.get(name)  # a joined label stands nowhere
+            where = "" if first is None else f", first {first}"
+            shown.append(f"{name} ({counts[name]:,}{where}{advice})")
         return ", ".join(shown) + (" ..." if len(names) > _SHOWN_LABELS else "")
 
     def check_enough(self, examples: Examples, per_label: int) -> None:
@@ -486,7 +565,8 @@ class _Reader:
             enough = [label for label in examples.labels if label not in few]
             raise InputError(
                 "{path} has too few different texts of {few}: each label needs at least "
-                "{per_label}, one a fold; correct or add texts, or lower --folds",
+                "{per_label}, one a fold; correct or add texts, lower --folds, or give --rare drop "
+                "(leave them out), join (into one label) or keep (learn them from two texts on)",
                 path=examples.path,
                 few=self._told(few, enough, examples.counts),
                 per_label=per_label,

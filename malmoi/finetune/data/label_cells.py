@@ -1,6 +1,7 @@
 """The labels in one cell: a name, several with a separator, or a list as programs write them."""
 
 import json
+import re
 
 from malmoi.errors import InputError
 from malmoi.labels.label_names import normal_label
@@ -12,7 +13,8 @@ def labels_in(cell: str, separator: str | None, where: str) -> list[str]:
 
     Args:
         cell: as `malmoi.text.reading.records` gives it; lists of JSON and Parquet are JSON text.
-        separator: what stands between names outside of lists; None where a cell has one.
+        separator: what stands between names outside of lists, or several such with blanks between
+            them; None where a cell has one.
         where: for the message.
 
     Raises:
@@ -26,7 +28,7 @@ def labels_in(cell: str, separator: str | None, where: str) -> list[str]:
     elif separator is None:
         names = [normal_label(cell)]
     else:
-        names = [normal_label(part) for part in cell.split(separator)]
+        names = [normal_label(part) for part in split_at(separator, cell)]
     if "" in names:
         raise InputError(
             "expected labels between the separators {separator!r}, found {cell!r}; correct the "
@@ -36,6 +38,14 @@ def labels_in(cell: str, separator: str | None, where: str) -> list[str]:
             cell=cell,
         )
     return list(dict.fromkeys(names))
+
+
+def split_at(separator: str, cell: str) -> list[str]:
+    """The parts of a cell between any of these separators, which have blanks between them."""
+    several = separator.split()
+    if len(several) < 2:
+        return cell.split(separator)
+    return re.split("|".join(map(re.escape, several)), cell)
 
 
 def annotated(cell: str, where: str) -> str:

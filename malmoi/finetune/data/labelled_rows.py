@@ -1,8 +1,9 @@
 """Rows of labelled texts or labelled pairs, from files or from the app's label database."""
 
+import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -14,6 +15,7 @@ from malmoi.inference.tasks import Task
 from malmoi.labels.database import LabelDatabase
 from malmoi.labels.label_names import normal_label
 from malmoi.labels.listed_labels import ANNOTATIONS
+from malmoi.messages import Phrase
 from malmoi.text.reading.bad_rows import BadRows, EmptySourceError
 from malmoi.text.reading.columns import (
     ID_COLUMN,
@@ -41,6 +43,8 @@ _YES = ("1", "true", "o", "○", "y", "yes", "예", "네")
 _NO = ("0", "false", "x", "×", "n", "no", "아니오", "아니요", "")
 # A column of which so few cells say something else was meant as one of labels (assumption).
 _MISTAKES = 0.1
+# How many people, or which share of them, chose a label: 3, 0.25, 25%.
+_SHARE = re.compile(r"\d{1,2}|100|[01]?\.\d+|\d{1,3}(\.\d+)?%")
 # Different cells of a column beyond which it is none of 0 and 1.
 _MOST_DIFFERENT = 1_000
 
@@ -64,13 +68,17 @@ def found_form(path: Path | LabelDatabase, form: RowFormat) -> RowFormat:
             with open_table(source, request, form.reading, notes, bad) as table:
                 if _has_label(table, source, form):
                     return form
-                if form.label_column is not None:
-                    return replace(form, label_column=None, label_columns=names)
-                columns, mistaken = _zero_one_columns(table, form)
+                counts = _cells_by_column(table, form)
         except EmptySourceError:
             continue
         except InputError:
             return form  # reading it says what is wrong
+        if form.label_column is not None:
+            _refuse_counts(path, {name: counts[name] for name in names if name in counts})
+            return replace(form, label_column=None, label_columns=names)
+        columns, mistaken = _zero_one_columns(counts)
+        if len(columns) < 2:
+            _refuse_counts(path, counts)
         if columns and mistaken is not None:
             raise InputError(
                 "expected 0 or 1 in every cell of {column}, as in {columns}, found {cell!r} and "
@@ -184,27 +192,36 @@ class _Mistake(NamedTuple):
     rows: int
 
 
-def _zero_one_columns(table: Table, form: RowFormat) -> tuple[tuple[str, ...], _Mistake | None]:
-    """Columns that hold nothing but 0 and 1 (or O and X, yes and no); the first that nearly does.
+def _cells_by_column(table: Table, form: RowFormat) -> dict[str, Counter[str]]:
+    """How often each cell stands in the columns that may be labels; not of a file that is no table.
 
-    None of a file that is no table.
+    Of a column with very many different cells not all are counted.
     """
     names = {name: name.strip().lower() for name in table.columns}
     if table.is_list or set(LABEL_COLUMNS) & set(names.values()):
-        return (), None  # something else is wrong
+        return {}  # something else is wrong
     others = {form.reading.text_column, ID_COLUMN, *TEXT_COLUMNS}
     counts = {name: Counter[str]() for name, plain in names.items() if not {name, plain} & others}
-    rows = 0
     for cells in _cells_of(table, list(counts)):
-        rows += 1
         for name, cell in zip(counts, cells, strict=True):
             if len(counts[name]) <= _MOST_DIFFERENT:
                 counts[name][label_text(cell, "") or ""] += 1
+    return counts
+
+
+def _zero_one_columns(
+    counts: Mapping[str, Counter[str]],
+) -> tuple[tuple[str, ...], _Mistake | None]:
+    """Columns that hold nothing but 0 and 1 (or O and X, yes and no); the first that nearly does.
+
+    Args:
+        counts: of `_cells_by_column`.
+    """
     found, mistaken = [], list[_Mistake]()
     for name, cells_of_column in counts.items():
         said = {cell: _is_yes(cell) for cell in cells_of_column}
         wrong = [cell for cell, yes in said.items() if yes is None]
-        count = sum(cells_of_column[cell] for cell in wrong)
+        count, rows = sum(cells_of_column[cell] for cell in wrong), cells_of_column.total()
         if True not in said.values() or count > _MISTAKES * rows:
             continue
         if wrong:
@@ -212,6 +229,37 @@ def _zero_one_columns(table: Table, form: RowFormat) -> tuple[tuple[str, ...], _
         else:
             found.append(name)
     return tuple(found), next(iter(mistaken), None)
+
+
+def _refuse_counts(path: Path, counts: Mapping[str, Counter[str]]) -> None:
+    """Refuse columns that say how many people, or which share of them, chose each label.
+
+    Args:
+        path: for the message.
+        counts: of `_cells_by_column`.
+    """
+    shares, votes = list[str](), list[str]()
+    for name, cells in counts.items():
+        numbers = [_SHARE.fullmatch(cell.strip()) for cell in cells]
+        if None in numbers or len(cells) > _MOST_DIFFERENT:
+            continue
+        if any("." in cell or "%" in cell for cell in cells):
+            shares.append(name)
+        elif "0" in cells:
+            votes.append(name)
+    several = [name for name in votes if counts[name].keys() - {"0", "1"}]
+    what, columns = Phrase("shares"), shares
+    if len(shares) < 2:
+        what, columns = Phrase("votes"), votes if len(several) > 1 else []
+    if len(columns) > 1:
+        raise InputError(
+            "expected one label in each row, found {what} in the columns {columns:, }; write the "
+            "name of the column with the most into a column label, or for --task multi 1 for each "
+            "label that holds and 0 for the others",
+            place=path,
+            what=what,
+            columns=columns,
+        )
 
 
 def _cells_of(table: Table, columns: Sequence[str]) -> Iterator[Sequence[object]]:

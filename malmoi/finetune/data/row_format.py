@@ -16,8 +16,8 @@ class RowFormat:
         pair_column: the second text.
         label_column: the label, or several.
         label_columns: instead, columns of 0 and 1 that are named like the labels (`multi`).
-        label_separator: what stands between the labels of one cell, for `multi`; None is a comma,
-            and asks where another one seems to be meant.
+        label_separator: what stands between the labels of one cell, for `multi`, or several such
+            with blanks between them; None is a comma, and asks where another one seems to be meant.
         group_column: what texts that belong together have in common.
         ignore_ids: number the rows instead of reading a column `id`.
         skip_unlabelled: leave out rows whose label cell is empty, not those with an empty list.

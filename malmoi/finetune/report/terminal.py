@@ -40,6 +40,8 @@ def print_data(examples: Examples, split: SplitTexts, cut: str = "") -> None:
     print(f"data: {examples.path}, {len(examples.texts):,} {what}{shown}")
     if examples.label_columns:
         print(f"labels: the columns of 0 and 1, {', '.join(examples.label_columns)}")
+    if examples.separators:
+        print(f"labels: any of {examples.separators} stands between those of one cell")
     for reason, count in (
         ("left out {:,} rows without a label", examples.unlabelled),
         (f"left out {{:,}} repeated {what}", examples.repeats),
@@ -48,6 +50,10 @@ def print_data(examples: Examples, split: SplitTexts, cut: str = "") -> None:
     ):
         if count:
             print(reason.format(count))
+    if examples.rare:
+        rare = ", ".join(f"{label} {count:,}" for label, count in examples.rare.items())
+        did = f"left out {examples.rare_texts:,} {what} of" if examples.rare_texts else "joined"
+        print(f"rare labels: {did} {rare}")
     if examples.contradictions:
         rows = [
             f"{one.id} {one.label or 'none'} ({one.kept_id} {one.kept_label or 'none'})"
@@ -72,9 +78,10 @@ def print_data(examples: Examples, split: SplitTexts, cut: str = "") -> None:
 
 
 def print_absent_labels(split: SplitTexts, examples: Examples) -> None:
-    """Say which labels groups keep out of a fold, where labels are what is spread."""
-    if split.groups is None or examples.task not in ("single", "pair"):
+    """Say which labels a fold lacks, for their groups or texts are few; of one label each."""
+    if examples.task not in ("single", "pair"):
         return
+    groups_of = np.arange(len(split.strata)) if split.groups is None else split.groups
     without = Counter(
         label
         for fold_of in split.fold_of.values()
@@ -82,7 +89,7 @@ def print_absent_labels(split: SplitTexts, examples: Examples) -> None:
     )
     folds = split.folds * len(split.fold_of)
     for label, count in without.items():
-        groups = len(np.unique(split.groups[split.strata == label]))
+        groups = len(np.unique(groups_of[split.strata == label]))
         print(
             f"the texts of {examples.labels[label]} are in {groups:,} groups: {count} of "
             f"{folds} folds are without it and scored by the other labels"

@@ -143,12 +143,14 @@ def report_of(measured: Measured) -> dict[str, Any]:
                 "repeated": examples.repeats,
                 "contradicting": examples.contradictions,
                 "empty": examples.empty,
+                "rare": examples.rare_texts,
                 "learnt": measured.learnt,
             },
             "contradicting": [
                 {name: value for name, value in asdict(one).items() if name != "text"}
                 for one in examples.contradicting
             ],
+            "rare": dict(examples.rare),
             "in_one_fold": measured.split.rule,
             "same_letters": measured.split.same_letters,
             "near_duplicates": measured.split.near_duplicates,

@@ -120,7 +120,7 @@ def test_the_flags_of_k_fold() -> None:
         *("labels", "data", "task", "text_column", "label_column", "pair_column"),
         *("model", "epochs", "learning_rate", "batch_size", "max_length", "quick"),
         *("recipe", "set"),
-        *("folds", "seeds", "group_near_duplicates", "baselines"),
+        *("folds", "seeds", "rare", "group_near_duplicates", "baselines"),
         *("output", "jobs", "device", "seed"),
     ]
 

@@ -201,14 +201,14 @@ def test_another_separator_is_asked_about(tmp_path: Path) -> None:
 
 
 def test_a_text_without_a_label(tmp_path: Path) -> None:
-    data = labelled(tmp_path, ["", "가격", "", "배송", "가격,배송", "nan"])
+    data = labelled(tmp_path, ["", "가격", "", "배송", "가격,배송"])
     found = read(data, task="multi")
-    assert names_of(found) == [[], ["가격"], [], ["배송"], ["가격", "배송"], []]
-    assert (found.without_label, found.unlabelled) == (3, 0)
+    assert names_of(found) == [[], ["가격"], [], ["배송"], ["가격", "배송"]]
+    assert (found.without_label, found.unlabelled) == (2, 0)
     assert found.targets.sum() == 4
     found = read(data, task="multi", skip_unlabelled=True)
     assert names_of(found) == [["가격"], ["배송"], ["가격", "배송"]]
-    assert (found.without_label, found.unlabelled) == (0, 3)
+    assert (found.without_label, found.unlabelled) == (0, 2)
     with pytest.raises(InputError, match="give --task multi"):
         read(data)
     with pytest.raises(InputError, match=r"1 of 3 rows .* have no label"):
@@ -218,7 +218,7 @@ def test_a_text_without_a_label(tmp_path: Path) -> None:
 
 
 def test_an_empty_cell_beside_empty_lists_is_no_text_of_no_label(tmp_path: Path) -> None:
-    data = labelled(tmp_path, ["", "가격", "[]", "배송", "가격,배송", "nan"])
+    data = labelled(tmp_path, ["", "가격", "[]", "배송", "가격,배송", ""])
     with pytest.raises(InputError, match=r"2 of 6 rows .* first is .*:2, while 1 say by \[\]"):
         read(data, task="multi")
     found = read(data, task="multi", skip_unlabelled=True)
@@ -277,7 +277,7 @@ def test_a_value_counts_however_it_is_written(tmp_path: Path) -> None:
 
 def test_no_row_with_a_label_is_told(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"at least two labels in .*, found none; "):
-        read(labelled(tmp_path, ["", "", "nan"]), task="multi")
+        read(labelled(tmp_path, ["", "", ""]), task="multi")
 
 
 ONE_HOT = [(text, place % 2, int(place > 1), "메모") for place, text in enumerate(TEXTS)]
