@@ -1,5 +1,6 @@
 """The names of labels, as people type them and as they are compared."""
 
+import difflib
 import re
 import unicodedata
 from collections import Counter
@@ -21,6 +22,10 @@ _NOTHING = frozenset(
 )
 # The dashes and the minus sign; a sign that picks between two pictures of one character.
 _LOOKS_LIKE = {ord(dash): "-" for dash in "‐‑‒–—−"} | {0xFE0F: None}
+# How like a known label a misspelt one must be to be suggested, by their letters (jamo).
+_ALIKE = 0.6
+# Comparing takes the square of the length; a longer name is no label (assumption).
+_LONGEST_COMPARED = 200
 
 
 def parse_labels(text: str) -> list[str]:
@@ -95,3 +100,23 @@ def joined_by(cells: Sequence[str], separators: Iterable[str], *, alone: bool) -
         if cut and all(part and (part in whole if alone else met[part] > 1) for part in cut):
             return separator
     return None
+
+
+def nearest_label(name: str, labels: Sequence[str]) -> str | None:
+    """The label that a misspelt one was meant to be, if one is near; compared by letters.
+
+    Hangul is compared by its jamo: 일긔 and 일기 differ in one of four letters, not of two. One
+    that goes on like a label, or stops short of it, is that: 기타문의 is 기타 rather than 교환문의.
+    A number is nobody's misspelling.
+    """
+    if name.replace(".", "", 1).isdecimal():
+        return None
+    if same := [one for one in labels if one and (name.startswith(one) or one.startswith(name))]:
+        return max(same, key=len)
+
+    def jamo(label: str) -> str:
+        return unicodedata.normalize("NFD", label[:_LONGEST_COMPARED].casefold())
+
+    letters = {jamo(label): label for label in labels}
+    near = difflib.get_close_matches(jamo(name), list(letters), n=1, cutoff=_ALIKE)
+    return letters[near[0]] if near else None

@@ -1,10 +1,8 @@
 """Labelled texts, cleaned and checked, as k-fold fine-tuning needs them."""
 
-import difflib
 import hashlib
 import json
 import math
-import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,6 +24,7 @@ from malmoi.labels.database import LabelDatabase, label_database
 from malmoi.labels.label_names import (
     in_order,
     joined_by,
+    nearest_label,
     nearly_equal,
     normal_label,
     says_nothing,
@@ -36,10 +35,6 @@ from malmoi.text.reading.columns import label_text
 from malmoi.text.reading.notes import ReadingNotes
 from malmoi.text.record import Record
 
-# How like a known label a misspelt one must be to be suggested, by their letters (jamo).
-_ALIKE = 0.6
-# Comparing takes the square of the length; a longer name is no label (assumption).
-_LONGEST_COMPARED = 200
 _SHOWN_LABELS = 20
 # Named one by one; nobody looks at more.
 _CONTRADICTIONS_KEPT = 1_000
@@ -571,26 +566,6 @@ class _Reader:
                 few=self._told(few, enough, examples.counts),
                 per_label=per_label,
             )
-
-
-def nearest_label(name: str, labels: Sequence[str]) -> str | None:
-    """The label that a misspelt one was meant to be, if one is near; compared by letters.
-
-    Hangul is compared by its jamo: 일긔 and 일기 differ in one of four letters, not of two. One
-    that goes on like a label, or stops short of it, is that: 기타문의 is 기타 rather than 교환문의.
-    A number is nobody's misspelling.
-    """
-    if name.replace(".", "", 1).isdecimal():
-        return None
-    if same := [one for one in labels if one and (name.startswith(one) or one.startswith(name))]:
-        return max(same, key=len)
-
-    def jamo(label: str) -> str:
-        return unicodedata.normalize("NFD", label[:_LONGEST_COMPARED].casefold())
-
-    letters = {jamo(label): label for label in labels}
-    near = difflib.get_close_matches(jamo(name), list(letters), n=1, cutoff=_ALIKE)
-    return letters[near[0]] if near else None
 
 
 def _check_values(examples: Examples, least: int) -> None:

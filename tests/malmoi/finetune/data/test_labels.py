@@ -13,10 +13,17 @@ import pyarrow.parquet
 import pytest
 
 from malmoi.errors import InputError
-from malmoi.finetune.data.examples import Examples, nearest_label, read_examples
+from malmoi.finetune.data.examples import Examples, read_examples
 from malmoi.finetune.data.label_cells import labels_in, write_list
 from malmoi.finetune.data.row_format import RowFormat
-from malmoi.labels.label_names import in_order, joined_by, nearly_equal, normal_label, parse_labels
+from malmoi.labels.label_names import (
+    in_order,
+    joined_by,
+    nearest_label,
+    nearly_equal,
+    normal_label,
+    parse_labels,
+)
 from malmoi.text.reading.notes import ReadingNotes
 from malmoi.text.reading.options import ReadOptions
 from malmoi.text.reading.records import load_table

@@ -303,7 +303,7 @@ def test_marks_by_the_million(marks: str) -> None:
             "print(parse_labels('가,나' + marks))",
         ),
         (
-            "from malmoi.finetune.data.examples import nearest_label",
+            "from malmoi.labels.label_names import nearest_label",
             "print(nearest_label('나' + marks, ['나' + marks[1:], '다']))",
         ),
         ("from malmoi.labels.stored_text import text_hash", "print(text_hash('가' + marks))"),
