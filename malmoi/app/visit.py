@@ -18,13 +18,11 @@ from malmoi.labels.access import ProjectAccess
 from malmoi.labels.connection import database_url, database_url_of, from_any_folder
 from malmoi.labels.database import DATABASE_VARIABLE
 from malmoi.labels.leasing import return_leases
-from malmoi.labels.people import Person
+from malmoi.labels.people import LOCAL_NAME, Person
 from malmoi.labels.project import Project
 from malmoi.labels.projects import ProjectStore, read_project
 from malmoi.labels.roles import Role, allows
 
-# Before somebody gives a name, all that is labelled is by one person.
-LOCAL_NAME = "local"
 PROJECT, NAME = "project", "name"
 # Also of one in the address, which no field bounds.
 _LONGEST_NAME = 60

@@ -13,11 +13,21 @@ from malmoi.messages import Phrase
 
 if TYPE_CHECKING:
     from malmoi.labels.access import ProjectAccess
+    from malmoi.labels.acts_here import Verdict
     from malmoi.labels.project import Project
     from malmoi.labels.text_import import ImportReport
 
 # Labels that were left out one by one, and what is wrong with all of them.
 _SHOWN, _REASONS = 5, 10
+# Whose labels they are where nobody says it.
+_NOBODY = "import"
+_VERDICTS: "dict[Verdict, str]" = {
+    "differing": "of these differ from others: to review",
+    "same": "here already",
+    "older": "older than what is here: left out",
+    "undated": "differ from what is here and do not say when: left out",
+    "contradicting": "contradict a row before: left out",
+}
 ABOUT = (
     "list shows the projects of a label database; export FILE writes the texts and labels of one "
     "as a table, or for Label Studio or doccano; import FILE... adds texts and labels of tables, "
@@ -52,8 +62,14 @@ class LabelsSettings:
     label_column: str | None = None
     """Column of their labels, of tables; without one the texts come in alone. Of Label Studio the
     name of the Choices whose labels are imported, by default those of all."""
-    annotator: str = "import"
-    """Who gave the labels, where the files do not say."""
+    annotator: str | None = None
+    """Who gave the labels, where the files do not say. Without a name they are labels of "import",
+    and a text that has the same label already gets no other."""
+    annotator_column: str | None = None
+    """Column of who gave each label, of tables; by default annotator, _annotator_id or
+    completed_by, "" for none."""
+    dry_run: bool = False
+    """Only say what an import would do."""
     target: Annotated[Literal["table", "label-studio", "doccano"], tyro.conf.arg(name="for")] = (
         "table"
     )
@@ -128,7 +144,7 @@ def _export(settings: LabelsSettings, file: Path) -> None:
 def _import(settings: LabelsSettings) -> None:
     from dataclasses import replace
 
-    from malmoi.labels.importing import WayOfReading, import_files
+    from malmoi.labels.importing import WayOfReading, import_files, try_import
     from malmoi.labels.people import Person
     from malmoi.progress import shown_progress
     from malmoi.text.reading.notes import ReadingNotes
@@ -138,22 +154,31 @@ def _import(settings: LabelsSettings) -> None:
     if not settings.files:
         raise InputError("expected files to import, found none: malmoi labels import FILE...")
     access, project = _project(settings)
-    access = replace(access, person=Person(name=settings.annotator, is_local=True))
+    person = Person(name=settings.annotator or _NOBODY, is_local=True)
+    access = replace(access, person=person)
     way = WayOfReading(
         origin=settings.source,
         options=ReadOptions(text_column=settings.text_column),
         label_column=settings.label_column,
+        annotator_column=settings.annotator_column,
+        annotator=settings.annotator,
     )
     notes = ReadingNotes(say=lambda line: print(line, file=sys.stderr, flush=True))
     with shown_progress("rows") as show:
         sources = find_all_sources(settings.files)
-        done = import_files(access, sources, way, progress=show, notes=notes)
+        if settings.dry_run:
+            done = try_import(access, sources, way, progress=show)
+        else:
+            done = import_files(access, sources, way, progress=show, notes=notes)
     for line in _left_out(done):
         print(f"left out: {line}", file=sys.stderr)
     texts_only = way.origin == "table" and way.label_column is None
-    if texts_only and (flags := _flags_for_labels(access, done.import_id)):
+    if texts_only and not settings.dry_run and (flags := _flags_for_labels(access, done.import_id)):
         print(f"texts only: labels come in with {flags}", file=sys.stderr)
-    print(f"{project.name}: {_summary(done)}", file=sys.stderr)
+    for name, local in done.renamed.items():
+        print(f"{local}, of another machine: named {name}; or say --annotator", file=sys.stderr)
+    would = "nothing is written; it would be: " if settings.dry_run else ""
+    print(f"{project.name}: {would}{_summary(done)}", file=sys.stderr)
 
 
 def _flags_for_labels(access: "ProjectAccess", import_id: int) -> str | None:
@@ -189,6 +214,13 @@ def _summary(done: "ImportReport") -> str:
         # The counts of its texts are those of the earlier time.
         labels = f": 0 new texts, {done.labels:,} new labels" if done.labels else ", nothing is new"
         new = f"imported before{labels}"
+    for verdict, meaning in _VERDICTS.items():
+        if count := done.verdicts[verdict]:
+            new += f", {count:,} {meaning}"
+    if done.suggestions:
+        new += f", {done.suggestions:,} suggestions of {done.model}"
+    if done.unread_suggestions:
+        new += f", {done.unread_suggestions:,} suggestions of models not read"
     return (
         f"{new}; left out: {done.bad_rows.count:,} rows, {len(done.bad_files):,} files, "
         f"{done.bad_labels.count:,} labels"

@@ -6,6 +6,7 @@ other, in a fraction of the time, which an import of 200,000 labelled rows needs
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, insert, select, update
@@ -23,13 +24,18 @@ from malmoi.labels.text_state import recount
 Places = Mapping[tuple[int, str], Mapping[str, Any]]
 
 
-def save_labels_of_others(access: ProjectAccess, acts: Sequence[tuple[str, Act]]) -> int:
+def save_labels_of_others(
+    access: ProjectAccess,
+    acts: Sequence[tuple[str, Act]],
+    times: Mapping[str, datetime] = MappingProxyType({}),
+) -> int:
     """Append labels and skips that other people made elsewhere, in one transaction.
 
     Args:
         access: of an admin.
         acts: who did what, a few hundred at most; they need not be members. Those whose request is
             known already are passed over.
+        times: when they were done, by request; now, where that is not told or is still to come.
 
     Returns:
         How many were new.
@@ -59,7 +65,7 @@ def save_labels_of_others(access: ProjectAccess, acts: Sequence[tuple[str, Act]]
         query = select(PlaceRow.__table__).where(PlaceRow.text_id.in_(ids))
         held = connection.execute(query).mappings().all()
         places = {(place["text_id"], place["annotator"]): dict(place) for place in held}
-        rows = _rows(access, connection, new, places)
+        rows = _rows(access, connection, new, places, times)
         connection.execute(insert(AnnotationRow), rows)
         _hold(connection, access.project_id, rows, places)
         recount(connection, access.row(connection), ids)
@@ -100,6 +106,7 @@ def _rows(
     connection: Connection,
     acts: Sequence[tuple[str, Act]],
     places: Places,
+    times: Mapping[str, datetime],
 ) -> list[dict[str, Any]]:
     """The rows of the log, in order."""
     book = LabelBook(access, connection)
@@ -116,7 +123,7 @@ def _rows(
             "drawn": places.get((act.text_id, name), {}).get("drawn"),
             "seconds": act.seconds,
             "request_id": act.request_id,
-            "created_at": now,
+            "created_at": min(now, times.get(act.request_id, now)),
         }
         for name, act in acts
     ]

@@ -23,14 +23,9 @@ _OWN_KEYS = {"id", "label", "Comments"}
 
 @dataclass(kw_only=True)
 class DoccanoReader:
-    """Reads examples. doccano does not say who labelled: all is of one annotator.
-
-    Attributes:
-        annotator: who labelled; doccano exports a file for each user unless they share one.
-    """
+    """Reads examples. doccano does not say who labelled: it exports a file for each user."""
 
     options: ReadOptions
-    annotator: str
     name: str = "doccano"
     has_labels: bool = False
 
@@ -46,12 +41,14 @@ class DoccanoReader:
         if labels is not None and not isinstance(labels, list):
             yield InputError("expected label as a list of names, found {labels!r}", labels=labels)
         elif labels:
-            yield ImportedAct(key="0", annotator=self.annotator, labels=list(map(str, labels)))
+            yield ImportedAct(key="0", labels=list(map(str, labels)))
         comments = cells.get("Comments")
         if isinstance(comments, list) and comments:
-            # `as_example` puts the name in front, which must not grow with each way round.
-            note = "\n".join(str(one).removeprefix(f"{self.annotator}: ") for one in comments)
-            yield ImportedAct(key="1", annotator=self.annotator, kind="note", note=note)
+            yield ImportedAct(key="1", kind="note", note="\n".join(map(str, comments)))
+
+    def kept(self, cells: Mapping[str, Any], text_column: str) -> Mapping[str, Any]:
+        """See `LabelReader`: all."""
+        return cells
 
     def require_labels(self) -> None:
         """See `LabelReader`."""
@@ -66,7 +63,12 @@ def as_example(text: ReviewedText, cells: Mapping[str, Any]) -> dict[str, Any]:
         text: with what people said.
         cells: the columns that it came with, those of doccano itself among them.
     """
-    own = {name: cell for name, cell in cells.items() if name not in _OWN_KEYS}
+    own = {
+        # What is called `data` doccano takes for the text.
+        f"{name} (2)" if name == "data" else name: cell
+        for name, cell in cells.items()
+        if name not in _OWN_KEYS
+    }
     final = final_label(text)
     labels = [] if final is None else list(final.labels)
     return own | {"id": text.text_id, "text": text.text, "label": labels, "Comments": text.notes}

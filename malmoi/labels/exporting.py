@@ -12,7 +12,7 @@ from malmoi.files import file_at_once
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.doccano import as_example
 from malmoi.labels.final_label_rule import as_cell, final_label, has_label, iter_reviewed
-from malmoi.labels.label_studio import as_task, tags_of
+from malmoi.labels.label_studio import as_task, columns_of_task, tags_of
 from malmoi.labels.project import TaskKind
 from malmoi.labels.projects import read_labels
 from malmoi.labels.review import ReviewedText
@@ -166,7 +166,7 @@ def _own_columns(access: ProjectAccess, connection: Connection) -> dict[str, str
     taken = {name.casefold() for name in COLUMNS}
     rows = connection.execute(query, execution_options={"yield_per": 1_000})
     for (cells,) in rows:
-        for name in json.loads(cells):
+        for name in columns_of_task(json.loads(cells)):
             if name in found:
                 continue
             free, again = name, 2
@@ -230,7 +230,7 @@ def first_sources(
         TextSourceRow.text_id, TextSourceRow.source, TextSourceRow.place, TextSourceRow.cells
     ).where(TextSourceRow.id.in_(first))
     return {
-        text_id: (source, place, json.loads(cells))
+        text_id: (source, place, dict(columns_of_task(json.loads(cells))))
         for text_id, source, place, cells in connection.execute(query)
     }
 

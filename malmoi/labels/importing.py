@@ -1,32 +1,36 @@
 """One way into a project for all files: texts, tables with labels, what other tools export.
 
-The texts come in first, as `malmoi.labels.text_import` does it; then every row that was kept is
-read again from the database for what people said of its text. So both halves go on where they
-stopped, and nothing of the files has to stay in memory.
+The texts come in first, as `malmoi.labels.text_import` does it; then the files are read again for
+what people said of them. So both halves go on where they stopped, nothing of the files has to stay
+in memory, and a trial counts what an import would do by the same steps.
 """
 
-import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any, Literal
 
 from sqlalchemy import select
 
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
+from malmoi.labels.acts_here import ActsHere, import_request, known_requests
 from malmoi.labels.annotating import Act, save_acts_of_others
 from malmoi.labels.bulk_labels import save_labels_of_others
 from malmoi.labels.doccano import DoccanoReader
 from malmoi.labels.label_book import LabelBook
 from malmoi.labels.label_column import LabelColumnReader
-from malmoi.labels.label_reader import ImportedAct, ImportedRow, LabelReader
-from malmoi.labels.label_studio import LabelStudioReader
+from malmoi.labels.label_reader import ImportedAct, LabelReader
+from malmoi.labels.label_studio import IMPORT_LABELS, LabelStudioReader
+from malmoi.labels.people import LOCAL_NAME, person_name
 from malmoi.labels.review import adjudicate
-from malmoi.labels.tables import TextSourceRow
-from malmoi.labels.text_import import ImportReport, import_texts
+from malmoi.labels.scores import TextScore, scores_version, write_scores
+from malmoi.labels.tables import TextRow
+from malmoi.labels.text_import import ImportReport, NoTextsError, hashed_rows, import_texts
 from malmoi.text.reading.notes import ReadingNotes
 from malmoi.text.reading.options import ReadOptions
 from malmoi.text.reading.sources import Source
+from malmoi.text.record import Record
 
 # Of one transaction, for which annotators wait.
 _ROWS = 500
@@ -34,8 +38,6 @@ _ROWS = 500
 FileOrigin = Literal["table", "label-studio", "doccano"]
 ImportPhase = Literal["texts", "labels"]
 ImportProgress = Callable[[ImportPhase, int], None]
-# Of a row of a file: its place, who did it, and what.
-_PlacedAct = tuple[str, str, Act]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,19 +50,20 @@ class WayOfReading:
             default it is `data.text` of Label Studio and `text` of doccano.
         label_column: of a table; None takes the texts alone. Of Label Studio, the name of the
             Choices whose labels are read; None takes those of all.
-        annotator_column: of a table: who gave the label of a row.
+        annotator_column: of a table: who gave the label of a row; None: the first of
+            `malmoi.labels.label_column.ANNOTATOR_COLUMNS`; "": the rows do not say.
+        annotator: who gave the labels where the files do not say. None: nobody is named; they are
+            of whoever imports them, and a text that has the same label already gets no other.
     """
 
     origin: FileOrigin = "table"
     options: ReadOptions = field(default_factory=ReadOptions)
     label_column: str | None = None
     annotator_column: str | None = None
+    annotator: str | None = None
 
-    def label_reader(self, annotator: str) -> LabelReader | None:
+    def label_reader(self) -> LabelReader | None:
         """What reads the labels; None where texts come in alone.
-
-        Args:
-            annotator: whose labels they are where the files do not say.
 
         Raises:
             InputError: a column of labels is named for files that have none.
@@ -68,9 +71,7 @@ class WayOfReading:
         column = self.options.text_column
         if self.origin == "label-studio":
             options = ReadOptions(text_column=column or "data.text")
-            return LabelStudioReader(
-                options=options, annotator=annotator, choices=self.label_column
-            )
+            return LabelStudioReader(options=options, choices=self.label_column)
         if self.origin == "doccano":
             if self.label_column is not None:
                 raise InputError(
@@ -79,14 +80,13 @@ class WayOfReading:
                     label_column=self.label_column,
                 )
             options = ReadOptions(text_column=column or "text")
-            return DoccanoReader(options=options, annotator=annotator)
+            return DoccanoReader(options=options)
         if self.label_column is None:
             return None
         return LabelColumnReader(
             options=self.options,
             label_column=self.label_column,
             annotator_column=self.annotator_column,
-            annotator=annotator,
         )
 
 
@@ -100,8 +100,10 @@ def import_files(
 ) -> ImportReport:
     """Add texts of files to a project, and what people said of them; again, it does nothing.
 
+    Of one person the later act holds; see `malmoi.labels.acts_here`.
+
     Args:
-        access: of an admin, whose labels they become where the files do not say whose they are.
+        access: of an admin, whose labels they become where nobody says whose they are.
         sources: files that are read in one way.
         way: which.
         progress: called with the phase, texts or labels, and the rows done in it so far.
@@ -110,97 +112,284 @@ def import_files(
     Raises:
         InputError: as `import_texts`; or no row has labels where they were said to be.
     """
-    reader = way.label_reader(access.person.name)
-    options = way.options if reader is None else reader.options
+    reader = way.label_reader()
+
+    def count(rows: int) -> None:
+        progress("texts", rows)
+
+    if reader is None:
+        return import_texts(access, sources, way.options, progress=count, notes=notes)
     report = import_texts(
-        access, sources, options, progress=lambda rows: progress("texts", rows), notes=notes
+        access, sources, reader.options, progress=count, notes=notes, kept=reader.kept
     )
-    if reader is not None:
-        done, last = 0, 0
-        while rows := _rows(access, report.import_id, last):
-            _import_acts(access, rows, reader, report)
-            done, last = done + len(rows), rows[-1].id
-            progress("labels", done)
-        if report.rows:
-            reader.require_labels()
+    labels = _Labels(access=access, way=way, reader=reader, report=report)
+    for done in labels.read(sources):
+        progress("labels", done)
+    if report.rows:
+        reader.require_labels()
+    labels.finish()
     return report
 
 
-def _rows(access: ProjectAccess, import_id: int, after: int) -> list[ImportedRow]:
-    """The next rows of an import."""
-    columns = (TextSourceRow.id, TextSourceRow.text_id, TextSourceRow.source, TextSourceRow.place)
-    query = (
-        select(*columns, TextSourceRow.cells)
-        .where(TextSourceRow.import_id == import_id, TextSourceRow.id > after)
-        .order_by(TextSourceRow.id)
-        .limit(_ROWS)
-    )
-    with access.reading("admin") as connection:
-        return [
-            ImportedRow(
-                id=identifier, text_id=text_id, place=f"{source}:{place}", cells=json.loads(cells)
+def try_import(
+    access: ProjectAccess,
+    sources: Sequence[Source],
+    way: WayOfReading,
+    *,
+    progress: ImportProgress = lambda phase, rows: None,
+) -> ImportReport:
+    """Count what `import_files` would do; nothing is written.
+
+    Raises:
+        InputError: as `import_files`.
+    """
+    report = ImportReport(import_id=0)
+    reader = way.label_reader()
+    labels = _Labels(access=access, way=way, reader=reader, report=report, is_trial=True)
+    for done in labels.read(sources):
+        progress("labels", done)
+    if not report.rows and report.left_out_count:
+        raise NoTextsError(report.left_out, report.left_out_count)
+    if report.rows and reader is not None:
+        reader.require_labels()
+    labels.finish()
+    return report
+
+
+@dataclass(frozen=True, kw_only=True)
+class _PlacedAct:
+    """What somebody did with a text, and where in the files it stands."""
+
+    text: str
+    place: str
+    person: str
+    is_named: bool
+    said: ImportedAct
+    request_id: str
+
+    def as_act(self, text_id: int) -> Act:
+        """As the log takes it."""
+        assert self.said.kind in ("label", "skip", "note")
+        return Act(
+            text_id=text_id,
+            kind=self.said.kind,
+            request_id=self.request_id,
+            labels=self.said.labels,
+            note=self.said.note,
+            seconds=self.said.seconds,
+        )
+
+
+@dataclass(kw_only=True)
+class _Labels:
+    """The labels of files on their way into a project, or only counted.
+
+    Attributes:
+        is_trial: write nothing.
+        looked_up: the texts that a trial has met, by hash.
+        suggestions: by model, and of each text its label and the probability.
+        text_column: of the first row.
+    """
+
+    access: ProjectAccess
+    way: WayOfReading
+    reader: LabelReader | None
+    report: ImportReport
+    is_trial: bool = False
+    looked_up: set[str] = field(default_factory=set)
+    suggestions: dict[str, dict[str, tuple[str, float]]] = field(default_factory=dict)
+    text_column: str = ""
+
+    def read(self, sources: Sequence[Source]) -> Iterator[int]:
+        """Go through the rows; after some of them, how many are done."""
+        options = self.way.options if self.reader is None else self.reader.options
+        options = replace(options, skip_bad_rows=True)
+        # What is left out of the texts was told when they came in.
+        left_out = self.report if self.is_trial else ImportReport(import_id=0)
+        rows = hashed_rows(sources, options, left_out, ReadingNotes())
+        here = ActsHere(self.report.import_id)
+        done = 0
+        while batch := list(islice(rows, _ROWS)):
+            if not self.is_trial:
+                here = ActsHere(self.report.import_id)
+            self._take(batch, here)
+            done += len(batch)
+            yield done
+
+    def _take(self, batch: Sequence[tuple[str, Record]], here: ActsHere) -> None:
+        self.text_column = self.text_column or batch[0][1].text_column
+        with self.access.reading("admin") as connection:
+            book = LabelBook(self.access, connection)
+            query = select(TextRow.text_sha256, TextRow.id).where(
+                TextRow.project_id == self.access.project_id,
+                TextRow.text_sha256.in_({text for text, _ in batch}),
             )
-            for identifier, text_id, source, place, cells in connection.execute(query)
-        ]
+            ids = dict(connection.execute(query).tuples().all())
+            # What a trial has counted in already is in no log.
+            fresh = {text for text, _ in batch} - self.looked_up
+            here.read(connection, {ids[text]: text for text in fresh & ids.keys()})
+            found = [one for text, row in batch for one in self._acts_of_row(text, row, book)]
+            known = known_requests(connection, [one.request_id for one in found])
+        if self.is_trial:
+            self.report.rows += len(batch)
+            self.report.new_texts += len(fresh - ids.keys())
+            self.looked_up |= fresh
+        new = []
+        for one in found:
+            if one.request_id not in known and (act := self._if_new(one, here, book)):
+                new.append(act)
+        if self.is_trial:
+            self.report.labels += len(new)
+        else:
+            self._save(new, ids)
 
-
-def _import_acts(
-    access: ProjectAccess, rows: Sequence[ImportedRow], reader: LabelReader, report: ImportReport
-) -> None:
-    """Save what rows say; what does not fit must not keep the rest out."""
-    with access.reading("admin") as connection:
-        book = LabelBook(access, connection)
-    # With the same request, an act that comes again is one.
-    begin = f"{reader.name}:{report.import_id}"
-    votes: list[_PlacedAct] = []
-    notes: list[_PlacedAct] = []
-    decisions: dict[int, tuple[ImportedRow, ImportedAct]] = {}
-    for row in rows:
-        for said in reader.read(row.cells, book.kind, book.names):
+    def _acts_of_row(self, text: str, row: Record, book: LabelBook) -> Iterator[_PlacedAct]:
+        """What a row says and fits the project; the rest is left out."""
+        place = f"{row.source}:{row.place}"
+        if self.reader is None:
+            return
+        cells = {name: cell for name, cell in row.cells.items() if name != row.text_column}
+        for said in self.reader.read(cells, book.kind, book.names):
             try:
                 if isinstance(said, InputError):
                     raise said
+                if said.kind == "suggestion":
+                    self._suggest(text, said, book)
+                    continue
                 if said.kind in ("label", "decision"):
                     book.choice(said.labels)
-                if said.kind == "decision":
-                    decisions[row.id] = row, said
-                    continue
-                act = Act(
-                    text_id=row.text_id,
-                    kind=said.kind,
-                    request_id=f"{begin}:{row.id}:{said.key}",
-                    labels=said.labels,
-                    note=said.note,
-                    seconds=said.seconds,
-                )
-                (notes if act.kind == "note" else votes).append((row.place, said.annotator, act))
+                person = person_name(self._person(said, row.source))
             except InputError as error:
-                report.leave_label_out(row.place, error)
-    _save(votes, lambda acts: save_labels_of_others(access, acts), report)
-    if notes:
-        _save(notes, lambda acts: sum(one.new for one in save_acts_of_others(access, acts)), report)
-    for row, said in decisions.values():
-        request_id = f"{begin}:{row.id}:{said.key}"
-        # The decision is the admin's who imports it, by word of whoever made it there.
-        note = f"ground truth of {said.annotator}"
+                self.report.leave_label_out(place, error)
+                continue
+            words = (self.reader.name, row.source, row.place, said.key, person)
+            yield _PlacedAct(
+                text=text,
+                place=place,
+                person=person,
+                is_named=bool(self.way.annotator) or said.annotator not in (None, LOCAL_NAME),
+                said=said,
+                request_id=import_request(
+                    self.report.import_id, *words, is_dated=said.labelled_at is not None
+                ),
+            )
+
+    def _suggest(self, text: str, said: ImportedAct, book: LabelBook) -> None:
+        choice = book.labels(book.choice(said.labels))
+        if len(choice) == 1:
+            of_model = self.suggestions.setdefault(said.annotator or "", {})
+            of_model[text] = choice[0], said.score or 0.0
+
+    def _person(self, said: ImportedAct, source: str) -> str:
+        """Who it was: whoever has no name on another machine is somebody else than here."""
+        if said.annotator == LOCAL_NAME and not self.way.annotator:
+            return f"{LOCAL_NAME} ({source})"
+        named = None if said.annotator == LOCAL_NAME else said.annotator
+        return named or self.way.annotator or self.access.person.name
+
+    def _if_new(self, one: _PlacedAct, here: ActsHere, book: LabelBook) -> _PlacedAct | None:
+        """The act, or what is new of it; None where nothing is."""
+        said = one.said
+        if said.kind == "note":
+            # `as_example` puts the name in front, which must not grow with each way round.
+            lines = [line.removeprefix(f"{one.person}: ") for line in said.note.splitlines()]
+            note = here.new_note(one.text, one.person, "\n".join(lines))
+            if note == "":
+                self.report.verdicts["undated"] += 1
+            return replace(one, said=replace(said, note=note)) if note else None
+        verdict = here.verdict(
+            one.text,
+            one.person,
+            "skip" if said.kind == "skip" else book.choice(said.labels),
+            at=said.labelled_at,
+            request_id=one.request_id,
+            is_named=one.is_named,
+            is_decision=said.kind == "decision",
+        )
+        self.report.verdicts[verdict] += 1
+        if verdict not in ("new", "differing"):
+            return None
+        if said.annotator == LOCAL_NAME:
+            self.report.renamed[one.person] = LOCAL_NAME
+        return one
+
+    def _save(self, new: Sequence[_PlacedAct], ids: Mapping[str, int]) -> None:
+        """Save what is new; what does not fit must not keep the rest out."""
+        votes = [one for one in new if one.said.kind in ("label", "skip")]
+        self._save_some(votes, ids, self._save_votes)
+        self._save_some([one for one in new if one.said.kind == "note"], ids, self._save_notes)
+        for one in new:
+            if one.said.kind == "decision":
+                self._save_some([one], ids, self._save_decision)
+
+    def _save_some(
+        self,
+        some: Sequence[_PlacedAct],
+        ids: Mapping[str, int],
+        save: Callable[[Sequence[_PlacedAct], Mapping[str, int]], int],
+    ) -> None:
+        """All at once; where something does not fit, one by one, so that all else is kept."""
         try:
-            made = adjudicate(access, row.text_id, said.labels, request_id=request_id, note=note)
-            report.labels += made.new
+            self.report.labels += save(some, ids) if some else 0
         except InputError as error:
-            report.leave_label_out(row.place, error)
+            if len(some) == 1:
+                self.report.leave_label_out(some[0].place, error)
+                return
+            for one in some:
+                self._save_some([one], ids, save)
 
+    def _save_votes(self, some: Sequence[_PlacedAct], ids: Mapping[str, int]) -> int:
+        acts = [(one.person, one.as_act(ids[one.text])) for one in some]
+        times = {one.request_id: at for one in some if (at := one.said.labelled_at)}
+        return save_labels_of_others(self.access, acts, times)
 
-def _save(
-    acts: Sequence[_PlacedAct],
-    save: Callable[[Sequence[tuple[str, Act]]], int],
-    report: ImportReport,
-) -> None:
-    """All at once; where something does not fit, one by one, so that all else is kept."""
-    try:
-        report.labels += save([(who, act) for _, who, act in acts])
-    except InputError:
-        for place, who, act in acts:
-            try:
-                report.labels += save([(who, act)])
-            except InputError as error:
-                report.leave_label_out(place, error)
+    def _save_notes(self, some: Sequence[_PlacedAct], ids: Mapping[str, int]) -> int:
+        acts = [(one.person, one.as_act(ids[one.text])) for one in some]
+        return sum(saved.new for saved in save_acts_of_others(self.access, acts))
+
+    def _save_decision(self, some: Sequence[_PlacedAct], ids: Mapping[str, int]) -> int:
+        (one,) = some
+        # The decision is the admin's who imports it, by word of whoever made it there.
+        made = adjudicate(
+            self.access,
+            ids[one.text],
+            one.said.labels,
+            request_id=one.request_id,
+            note=f"ground truth of {one.person}",
+            decided_at=one.said.labelled_at,
+        )
+        return made.new
+
+    def finish(self) -> None:
+        """Let suggestions hold where there are none yet, and write down what was done."""
+        report = self.report
+        if self.suggestions:
+            report.model = max(self.suggestions, key=lambda name: len(self.suggestions[name]))
+            if scores_version(self.access) is None:
+                of_model = self.suggestions.pop(report.model)
+                report.suggestions = len(of_model)
+                if not self.is_trial:
+                    write_scores(self.access, report.model, self._scores(of_model))
+            report.unread_suggestions = sum(map(len, self.suggestions.values()))
+        if self.is_trial or not (report.labels or report.suggestions):
+            return
+        details: dict[str, Any] = {"import": report.import_id, "labels": report.labels}
+        details["verdicts"] = dict(report.verdicts)
+        if isinstance(self.reader, LabelStudioReader):
+            details["tags"] = self.reader.tags
+            details["text_field"] = self.text_column.removeprefix("data.")
+        with self.access.writing("admin") as connection:
+            self.access.note(connection, IMPORT_LABELS, details)
+
+    def _scores(self, of_model: Mapping[str, tuple[str, float]]) -> Iterator[TextScore]:
+        """What a model says, the least sure first, as the order of texts takes it."""
+        rest = iter(of_model)
+        while texts := list(islice(rest, _ROWS)):
+            query = select(TextRow.text_sha256, TextRow.id).where(
+                TextRow.project_id == self.access.project_id, TextRow.text_sha256.in_(texts)
+            )
+            with self.access.reading("admin") as connection:
+                found = connection.execute(query).all()
+            for text, identifier in found:
+                label, score = of_model[text]
+                yield TextScore(text_id=identifier, priority=1 - score, label=label, score=score)

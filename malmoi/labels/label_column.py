@@ -1,14 +1,15 @@
 """Tables with a column of labels: texts that were labelled in a file come in with their labels."""
 
-import hashlib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from malmoi.errors import InputError
+from malmoi.labels.acts_here import moment
 from malmoi.labels.label_names import normal_label, says_nothing
-from malmoi.labels.label_reader import ImportedAct
-from malmoi.labels.listed_labels import agreed, is_annotations, listed, names_in_list
+from malmoi.labels.label_reader import ImportedAct, person_of, seconds_of
+from malmoi.labels.listed_labels import CHOICES, agreed, is_annotations, listed, names_in_list
 from malmoi.labels.project import TaskKind
 from malmoi.text.reading.columns import label_text
 from malmoi.text.reading.json_rows import refuse_unaccepted
@@ -17,6 +18,12 @@ from malmoi.text.reading.options import ReadOptions
 
 # Between the labels of one cell, where a cell is not one label by itself.
 SEPARATORS = (",", ";", "|", "/", "#")
+# Who labelled, as Label Studio and Prodigy call it in tables.
+ANNOTATOR_COLUMNS = ("annotator", "_annotator_id", "completed_by")
+# Before the number of somebody whose address a file of Label Studio does not have.
+NUMBERED = "label-studio:"
+# A column that its tables have, and no others.
+_OF_LABEL_STUDIO = "annotation_id"
 
 
 @dataclass(kw_only=True)
@@ -27,20 +34,19 @@ class LabelColumnReader:
         label_column: of the labels, as `distinct_names` calls it. Where a text may have several,
             a cell is a list as `listed_labels` knows them, or names with commas, semicolons, bars,
             slashes or doccano's # between them.
-        annotator_column: of who labelled; None: the files do not say.
-        annotator: who labelled where a row does not say.
+        annotator_column: of who labelled; None: the first of `ANNOTATOR_COLUMNS` that a row has;
+            "": the files do not say.
     """
 
     options: ReadOptions
     label_column: str
-    annotator_column: str | None
-    annotator: str
+    annotator_column: str | None = None
     has_labels: bool = False
 
     @property
     def name(self) -> str:
         """See `LabelReader`; another column says other things of the same rows."""
-        return f"table:{_short(self.label_column, self.annotator_column or '')}"
+        return f"table:{self.label_column}:{self.annotator_column or ''}"
 
     def read(
         self, cells: Mapping[str, Any], kind: TaskKind, names: Collection[str]
@@ -50,15 +56,33 @@ class LabelColumnReader:
         self.has_labels = self.has_labels or self.label_column in cells
         try:
             refuse_unaccepted(cells)
+            if (votes := votes_of_cell(cells.get(self.label_column))) is not None:
+                for person, names_of_person in votes.items():
+                    yield ImportedAct(key=person, annotator=person, labels=names_of_person)
+                return
             labels = labels_of_cell(cells.get(self.label_column), kind, names)
         except InputError as error:
             yield error
             return
         if labels is not None:
-            who = cells.get(self.annotator_column) if self.annotator_column is not None else None
-            annotator = ("" if who is None else str(who).strip()) or self.annotator
-            # Another person says other things, too.
-            yield ImportedAct(key=_short(annotator), annotator=annotator, labels=labels)
+            yield ImportedAct(
+                key="0",
+                annotator=self._who(cells),
+                labels=labels,
+                seconds=seconds_of(cells.get("lead_time", cells.get("seconds"))),
+                labelled_at=_time_of(cells),
+            )
+
+    def _who(self, cells: Mapping[str, Any]) -> str | None:
+        column = self.annotator_column
+        if column is None:
+            column = next((name for name in ANNOTATOR_COLUMNS if name in cells), "")
+        prefix = NUMBERED if _OF_LABEL_STUDIO in cells else ""
+        return person_of(cells.get(column), prefix)
+
+    def kept(self, cells: Mapping[str, Any], text_column: str) -> Mapping[str, Any]:
+        """See `LabelReader`: all."""
+        return cells
 
     def require_labels(self) -> None:
         """See `LabelReader`."""
@@ -69,6 +93,30 @@ class LabelColumnReader:
                 "name",
                 label_column=self.label_column,
             )
+
+
+def votes_of_cell(cell: Any) -> dict[str, list[str]] | None:
+    """The labels of each annotator, as our own tables have them in `votes`; None for other cells.
+
+    Args:
+        cell: of any kind that a file can have.
+    """
+    found = listed(cell) if isinstance(cell, str) else cell
+    if not isinstance(found, dict) or CHOICES in found:
+        return None
+    cast = {str(person): names for person, names in found.items() if isinstance(names, list)}
+    names = [one for some in cast.values() for one in some]
+    is_whole = len(cast) == len(found) and all(isinstance(one, str) for one in names)
+    return cast if is_whole else None
+
+
+def _time_of(cells: Mapping[str, Any]) -> datetime | None:
+    """When a row was labelled; a table's own `created_at` may be the time of anything."""
+    names = ["labelled_at", "_timestamp"]
+    if _OF_LABEL_STUDIO in cells:
+        names += ["updated_at", "created_at"]
+    found = (moment(cells[name]) for name in names if cells.get(name) is not None)
+    return next((one for one in found if one is not None), None)
 
 
 def labels_of_cell(cell: Any, kind: TaskKind, names: Collection[str]) -> list[str] | None:
@@ -105,7 +153,3 @@ def labels_of_cell(cell: Any, kind: TaskKind, names: Collection[str]) -> list[st
         if len(parts) > 1 and all(normal_label(part) in names for part in parts):
             return parts
     return [text]
-
-
-def _short(*words: str) -> str:
-    return hashlib.sha256("\0".join(words).encode()).hexdigest()[:16]

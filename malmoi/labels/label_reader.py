@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Literal, Protocol
 
 from malmoi.errors import InputError
@@ -10,50 +11,35 @@ from malmoi.text.reading.options import ReadOptions
 
 
 @dataclass(frozen=True, kw_only=True)
-class ImportedRow:
-    """A row of an import, as the database has it.
-
-    Attributes:
-        id: of the row.
-        text_id: of its text.
-        place: as "file:place".
-        cells: its columns but the text.
-    """
-
-    id: int
-    text_id: int
-    place: str
-    cells: Mapping[str, Any]
-
-
-@dataclass(frozen=True, kw_only=True)
 class ImportedAct:
-    """What somebody has done elsewhere with the text of a row.
+    """What somebody, or a model, has said elsewhere of the text of a row.
 
     Attributes:
         key: names it among the acts of its row.
-        annotator: who did it.
-        kind: a label, a skip, a note, or the decision of a reviewer.
-        labels: of a label or a decision.
+        annotator: who did it; None where the file does not say. Of a suggestion, the model.
+        kind: a label, a skip, a note, the decision of a reviewer, or what a model suggests.
+        labels: of a label, a decision or a suggestion.
         note: of a note.
         seconds: that a label took.
-        labelled_at: when it was done, as the file writes it.
+        labelled_at: when it was done, in UTC; None where the file does not say.
+        score: of a suggestion: its probability.
     """
 
     key: str
-    annotator: str
-    kind: Literal["label", "skip", "note", "decision"] = "label"
+    annotator: str | None = None
+    kind: Literal["label", "skip", "note", "decision", "suggestion"] = "label"
     labels: Sequence[str] = ()
     note: str = ""
     seconds: float | None = None
-    labelled_at: str | None = None
+    labelled_at: datetime | None = None
+    score: float | None = None
 
 
 class LabelReader(Protocol):
     """Reads what the rows of one kind of file say.
 
     Attributes:
-        name: begins the ids of all requests, so that the same file again does nothing.
+        name: of the way, which says other things of the same rows than another one.
         options: how the texts are read.
     """
 
@@ -71,6 +57,15 @@ class LabelReader(Protocol):
             cells: of the row.
             kind: of the project.
             names: of its labels.
+        """
+        ...
+
+    def kept(self, cells: Mapping[str, Any], text_column: str) -> Mapping[str, Any]:
+        """The columns of a row that stay with its text.
+
+        Args:
+            cells: of the row, but the text.
+            text_column: which one that was.
         """
         ...
 
@@ -92,3 +87,27 @@ def without_labels(tool: str, keys: Collection[str]) -> InputError:
         keys=list(map(repr, keys)),
         tool=tool,
     )
+
+
+def person_of(cell: Any, prefix: str = "") -> str | None:
+    """Who is meant by an annotator's cell: a name, an e-mail address, or a number.
+
+    Args:
+        cell: as a file has it: an object of Label Studio, too.
+        prefix: stands before a number.
+    """
+    if isinstance(cell, dict):
+        cell = cell.get("email") or cell.get("username") or cell.get("id")
+    if cell is None or (isinstance(cell, float) and cell != cell):
+        return None
+    name = str(cell).strip()
+    return (f"{prefix}{name}" if name.isdecimal() else name) or None
+
+
+def seconds_of(cell: Any) -> float | None:
+    """How long an act took, where the cell says so."""
+    try:
+        seconds = float(cell)
+    except (TypeError, ValueError):
+        return None
+    return seconds if 0 <= seconds < float("inf") else None

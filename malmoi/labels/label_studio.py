@@ -16,18 +16,22 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from malmoi.errors import InputError
+from malmoi.labels.acts_here import moment
+from malmoi.labels.label_column import NUMBERED
 from malmoi.labels.label_names import normal_label
-from malmoi.labels.label_reader import ImportedAct, without_labels
+from malmoi.labels.label_reader import ImportedAct, person_of, seconds_of, without_labels
 from malmoi.labels.listed_labels import ANNOTATIONS
 from malmoi.labels.project import TaskKind
 from malmoi.labels.review import ReviewedText, Vote
-from malmoi.labels.tables import TextRow, TextSourceRow
+from malmoi.labels.tables import AuditRow, TextRow, TextSourceRow
 from malmoi.messages import Phrase
 from malmoi.text.reading.options import ReadOptions
 
 _NAME = "label-studio"
-# Before the number of somebody whose address a file does not have.
-_NUMBERED = "label-studio:"
+# What the audit trail calls an import of labels.
+IMPORT_LABELS = "import labels"
+# Of the columns of a task, the one that holds those that it came with.
+_DATA, _PREDICTIONS = "data", "predictions"
 # Ours: who labelled, where that is nobody whom Label Studio could know.
 _ANNOTATOR = "annotator"
 # Rows that are fetched at a time.
@@ -58,16 +62,17 @@ class LabelStudioReader:
     """Reads tasks: each annotation is a vote, a cancelled one a skip, and ground truth a decision.
 
     Attributes:
-        annotator: who labelled, where a task does not say.
         choices: the name of the Choices whose labels are read; None: of all. Where a text has one
             label, a task in which several were filled in needs the name.
+        tags: `from_name` and `to_name` of the Choices in which each label was met.
     """
 
     options: ReadOptions
-    annotator: str
     choices: str | None = None
     has_labels: bool = False
+    has_predictions: bool = False
     all_choices: dict[str, None] = field(default_factory=dict)
+    tags: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -79,7 +84,11 @@ class LabelStudioReader:
     ) -> Iterator[ImportedAct | InputError]:
         """See `LabelReader`."""
         self.has_labels = self.has_labels or any(key in cells for key in ANNOTATIONS)
+        self.has_predictions = self.has_predictions or _PREDICTIONS in cells
         self.all_choices.update(dict.fromkeys(choices_in(cells)))
+        for label, tags in _tags_in(cells):
+            self.tags.setdefault(label, tags)
+        yield from self._suggestions(cells)
         for number, one in enumerate(annotations_in(cells)):
             try:
                 found = self._act(one, str(number), kind)
@@ -103,21 +112,45 @@ class LabelStudioReader:
                 "expected labels of one Choices, found those of {shown}; name one (--label-column)",
                 shown=", ".join(sorted(map(str, filled))),
             )
-        seconds = one.get("lead_time")
         return ImportedAct(
             key=key,
-            annotator=_who(one, self.annotator),
+            annotator=_who(one),
             kind="decision" if one.get("ground_truth") else "skip" if cancelled else "label",
             labels=[] if cancelled and not one.get("ground_truth") else labels,
-            seconds=float(seconds) if isinstance(seconds, int | float) and seconds >= 0 else None,
-            labelled_at=one.get("updated_at") or one.get("created_at"),
+            seconds=seconds_of(one.get("lead_time")),
+            labelled_at=moment(one.get("updated_at") or one.get("created_at")),
         )
+
+    def _suggestions(self, cells: Mapping[str, Any]) -> Iterator[ImportedAct]:
+        """What models say of the text, as far as it is labels."""
+        predictions = cells.get(_PREDICTIONS)
+        for number, one in enumerate(predictions if isinstance(predictions, list) else []):
+            if not isinstance(one, dict):
+                continue
+            try:
+                labels = _chosen(one.get("result"), self.choices)
+            except InputError:
+                labels = []
+            score = seconds_of(one.get("score"))
+            yield ImportedAct(
+                key=f"p{number}",
+                annotator=str(one.get("model_version") or _NAME),
+                kind="suggestion",
+                labels=labels,
+                score=None if score is None else min(score, 1.0),
+            )
+
+    def kept(self, cells: Mapping[str, Any], text_column: str) -> Mapping[str, Any]:
+        """See `LabelReader`: what stands below `data`, and the id of the task."""
+        field_of_text = text_column.removeprefix(f"{_DATA}.")
+        own = columns_of_task(cells)
+        return {name: cell for name, cell in own.items() if name != field_of_text}
 
     def require_labels(self) -> None:
         """See `LabelReader`; or of which no task has the Choices."""
-        if not self.has_labels:
+        if not self.has_labels and not self.has_predictions:
             raise without_labels(_NAME, ANNOTATIONS)
-        if self.choices is not None and self.choices not in self.all_choices:
+        if self.has_labels and self.choices is not None and self.choices not in self.all_choices:
             raise InputError(
                 "expected Choices named {choices!r} in what label-studio exports, found {met}; the "
                 "texts are imported, their labels are not",
@@ -159,16 +192,31 @@ def _choices_of(part: Mapping[str, Any]) -> Any:
     return value.get("choices") if isinstance(value, dict) else None
 
 
-def _who(annotation: Mapping[str, Any], otherwise: str) -> str:
-    completed_by = annotation.get("completed_by")
-    if completed_by is None:
-        own = annotation.get(_ANNOTATOR)
-        return own if isinstance(own, str) and own.strip() else otherwise
-    if isinstance(completed_by, dict):
-        name = completed_by.get("email") or completed_by.get("id")
-    else:
-        name = completed_by
-    return name if isinstance(name, str) and name.strip() else f"{_NUMBERED}{name}"
+def _who(annotation: Mapping[str, Any]) -> str | None:
+    who = person_of(annotation.get("completed_by"), NUMBERED)
+    return person_of(annotation.get(_ANNOTATOR)) if who is None else who
+
+
+def columns_of_task(cells: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The columns with which a text came to Label Studio, and the id of its task there.
+
+    Args:
+        cells: of a row; those of anything else than a task stay as they are.
+    """
+    data = cells.get(_DATA)
+    if not isinstance(data, dict) or not {*ANNOTATIONS, _PREDICTIONS} & cells.keys():
+        return cells
+    return {name: cells[name] for name in ("id",) if name in cells} | data
+
+
+def _tags_in(cells: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Each label that a task has, with the tags that it was chosen in."""
+    for part in _parts_of_task(cells):
+        if "from_name" not in part or "to_name" not in part:
+            continue
+        chosen = _choices_of(part)
+        for name in chosen if isinstance(chosen, list) else ():
+            yield normal_label(str(name)), (str(part["from_name"]), str(part["to_name"]))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,20 +235,28 @@ class Tags:
 
 
 def tags_of(connection: Connection, project_id: int, labels: Sequence[str]) -> Tags:
-    """The tags of the tasks in a project; tasks are looked at until each label was met."""
+    """The tags of the tasks in a project: as its imports have noted them.
+
+    Of whole tasks, which earlier versions kept, rows are looked at until each label was met.
+    """
     by_label: dict[str, tuple[str, str]] = {}
     fields: list[str] = []
+    noted = select(AuditRow.details).where(
+        AuditRow.project_id == project_id, AuditRow.action == IMPORT_LABELS
+    )
+    for details in connection.scalars(noted.order_by(AuditRow.id)):
+        found = json.loads(details)
+        fields += [found["text_field"]] if found.get("text_field") else []
+        for label, (source, shown) in found.get("tags", {}).items():
+            if label in labels:
+                by_label.setdefault(label, (source, shown))
     for cells, text in _tasks(connection, project_id):
-        data = cells.get("data")
+        data = cells.get(_DATA)
         if not fields and isinstance(data, dict):
             fields += [name for name, cell in data.items() if cell == text]
-        for part in _parts_of_task(cells):
-            if "from_name" not in part or "to_name" not in part:
-                continue
-            tags = str(part["from_name"]), str(part["to_name"])
-            for name in _choices_of(part) or ():
-                if (label := normal_label(str(name))) in labels:
-                    by_label.setdefault(label, tags)
+        for label, tags in _tags_in(cells):
+            if label in labels:
+                by_label.setdefault(label, tags)
         if fields and len(by_label) == len(labels):
             break
     return Tags(
@@ -227,12 +283,10 @@ def as_task(text: ReviewedText, cells: Mapping[str, Any], tags: Tags) -> dict[st
 
     Args:
         text: with what people said.
-        cells: the columns that it came with, those of Label Studio itself among them.
+        cells: the columns that it came with, see `columns_of_task`.
         tags: of the project that it goes to.
     """
-    data = cells.get("data")
-    if not isinstance(data, dict):
-        data = {name: cell for name, cell in cells.items() if name not in _OWN_KEYS}
+    data = {name: cell for name, cell in cells.items() if name not in _OWN_KEYS}
     annotations = [_annotation(vote, tags) for vote in text.votes]
     if text.adjudicated is not None:
         decided = Vote(
@@ -241,6 +295,7 @@ def as_task(text: ReviewedText, cells: Mapping[str, Any], tags: Tags) -> dict[st
             skipped=False,
             flagged=False,
             note="",
+            made_at=text.decided_at,
         )
         annotations.append(_annotation(decided, tags) | {"ground_truth": True})
     return {
@@ -259,8 +314,11 @@ def _annotation(vote: Vote, tags: Tags) -> dict[str, Any]:
         {"from_name": source, "to_name": shown, "type": "choices", "value": {"choices": names}}
         for (source, shown), names in together.items()
     ]
+    made = None if vote.made_at is None else vote.made_at.isoformat()
     return {
         **_completed_by(vote.annotator),
+        **({} if made is None else {"created_at": made, "updated_at": made}),
+        **({} if vote.seconds is None else {"lead_time": vote.seconds}),
         "result": result,
         "was_cancelled": vote.skipped,
         "ground_truth": False,
@@ -269,7 +327,7 @@ def _annotation(vote: Vote, tags: Tags) -> dict[str, Any]:
 
 def _completed_by(annotator: str) -> dict[str, Any]:
     """Without `completed_by`, an annotation becomes that of whoever imports it there."""
-    number = annotator.removeprefix(_NUMBERED)
+    number = annotator.removeprefix(NUMBERED)
     if number != annotator and number.isdecimal():
         return {"completed_by": int(number)}
     if "@" in annotator:

@@ -6,6 +6,8 @@ from malmoi.errors import InputError
 from malmoi.labels.stored_text import checked_name
 from malmoi.messages import Phrase
 
+# Before somebody gives a name, all that is labelled is by one person.
+LOCAL_NAME = "local"
 _LONGEST_NAME = 320  # of an e-mail address
 
 

@@ -19,7 +19,7 @@ from malmoi.labels.annotating import Saved, read_remarks
 from malmoi.labels.label_book import LabelBook, ShownLabel
 from malmoi.labels.projects import newest_guideline
 from malmoi.labels.stored_text import checked_note, checked_request
-from malmoi.labels.tables import AdjudicationRow, PlaceRow, TextRow
+from malmoi.labels.tables import AdjudicationRow, AnnotationRow, PlaceRow, TextRow
 from malmoi.labels.text_conditions import decided, flagged_texts, skipped_texts, without_index
 from malmoi.labels.text_state import require_text
 from malmoi.messages import Phrase
@@ -38,6 +38,8 @@ class Vote:
     Attributes:
         labels: empty for a skip, or for a text that has none of the labels (`multi`).
         skipped: whether it is a skip.
+        made_at: when it was given.
+        seconds: that it took; None where nobody measured it.
     """
 
     annotator: str
@@ -45,6 +47,8 @@ class Vote:
     skipped: bool
     flagged: bool
     note: str
+    made_at: datetime | None = None
+    seconds: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -297,11 +301,19 @@ def reviewed_texts(
     remarks = read_remarks(connection, text_ids)
     votes: dict[int, list[Vote]] = {one: [] for one in text_ids}
     cast = (
-        select(PlaceRow.text_id, PlaceRow.annotator, PlaceRow.state, PlaceRow.choice)
+        select(
+            PlaceRow.text_id,
+            PlaceRow.annotator,
+            PlaceRow.state,
+            PlaceRow.choice,
+            AnnotationRow.created_at,
+            AnnotationRow.seconds,
+        )
+        .join(AnnotationRow, AnnotationRow.id == PlaceRow.annotation_id, isouter=True)
         .where(PlaceRow.text_id.in_(text_ids), PlaceRow.state.in_(("labelled", "skipped")))
         .order_by(PlaceRow.annotator)
     )
-    for text_id, annotator, state, choice in connection.execute(cast):
+    for text_id, annotator, state, choice, made_at, seconds in connection.execute(cast):
         flagged, note = remarks.get((text_id, annotator), (False, ""))
         votes[text_id].append(
             Vote(
@@ -310,6 +322,8 @@ def reviewed_texts(
                 skipped=state == "skipped",
                 flagged=flagged,
                 note=note,
+                made_at=made_at,
+                seconds=seconds,
             )
         )
     made: dict[int, list[Remark]] = {one: [] for one in text_ids}
@@ -356,6 +370,7 @@ def adjudicate(
     note: str = "",
     shown: str | None = None,
     shown_decision: int | None = -1,
+    decided_at: datetime | None = None,
 ) -> Saved:
     """Append a reviewer's decision about a text.
 
@@ -368,6 +383,7 @@ def adjudicate(
         shown: hash of the text that was on screen (`sha256_of`); None: nobody looked at it.
         shown_decision: `ReviewedText.decision_id` as the person saw it, so that nobody's decision
             is replaced unseen; -1: whichever it is.
+        decided_at: when that was, where it was decided elsewhere.
 
     Raises:
         InputError: the person is no reviewer, the labels do not fit the project, the note is too
@@ -386,7 +402,7 @@ def adjudicate(
         book = LabelBook(access, connection)
         choice = None if labels is None else book.choice(labels)
         decision = (text_id, choice, request_id)
-        identifier, _ = append_decisions(access, connection, [decision], note)
+        identifier, _ = append_decisions(access, connection, [decision], note, decided_at)
         decided = None if choice is None else book.labels(choice)
         access.note(connection, "adjudicate", {"text": text_id, "labels": decided})
         return Saved(identifier, new=True)
@@ -397,6 +413,7 @@ def append_decisions(
     connection: Connection,
     decisions: Sequence[tuple[int, str | None, str]],
     note: str,
+    decided_at: datetime | None = None,
 ) -> tuple[int, int]:
     """Append decisions to the log, and let them hold.
 
@@ -406,17 +423,19 @@ def append_decisions(
         decisions: id of the text, choice as it stands in the log (None withdraws), and id of the
             request of each; a text once.
         note: why.
+        decided_at: when they were made; by default now.
 
     Returns:
         The first and the last id of them. Nobody else writes to the project meanwhile, so all its
         decisions between the two are these.
     """
+    now = database_time(connection)
     shared = {
         "project_id": access.project_id,
         "reviewer": access.person.name,
         "note": note or None,
         "guideline_version": newest_guideline(connection, access.project_id)[0],
-        "created_at": database_time(connection),
+        "created_at": now if decided_at is None else min(now, decided_at),
     }
     made: list[int] = []
     holds: list[dict[str, int | None]] = []

@@ -11,6 +11,7 @@ from sqlalchemy.orm import aliased
 
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.label_book import LabelBook
+from malmoi.labels.label_studio import columns_of_task
 from malmoi.labels.roles import allows
 from malmoi.labels.searching import FoundText, found_text
 from malmoi.labels.tables import (
@@ -184,6 +185,12 @@ def _sources(connection: Connection, text_id: int) -> tuple[TextSource, ...]:
         .limit(_MOST_SOURCES)
     )
     return tuple(
-        TextSource(source=source, place=place, text=text, cells=json.loads(cells), imported_at=when)
+        TextSource(
+            source=source,
+            place=place,
+            text=text,
+            cells=columns_of_task(json.loads(cells)),
+            imported_at=when,
+        )
         for source, place, text, cells, when in connection.execute(query)
     )

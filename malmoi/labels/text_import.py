@@ -8,7 +8,7 @@ that is done does nothing.
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from typing import Any
@@ -18,6 +18,7 @@ from sqlalchemy import Connection, insert, select, update
 
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess, database_time
+from malmoi.labels.acts_here import Verdict
 from malmoi.labels.stored_text import checked, sha256_of
 from malmoi.labels.tables import TextImportRow, TextSourceRow
 from malmoi.labels.text_state import add_missing_texts
@@ -66,6 +67,11 @@ class ImportReport:
         rows: that are in, all parts of the import together.
         new_texts: that the project did not have.
         labels: acts that were new: labels, skips, notes and decisions.
+        verdicts: what became of labels, skips and decisions, new ones among them.
+        suggestions: of a model, which came in.
+        unread_suggestions: that did not, as the project has suggestions of its own.
+        model: whose suggestions they are; None where there are none.
+        renamed: people of another machine who have no name, and under which one they came in.
         was_done: the same texts had come in before, and none was written.
         bad_files: that cannot be read at all, or are empty.
         bad_rows: those without a text that can be read; the first 10,000 are kept.
@@ -78,6 +84,11 @@ class ImportReport:
     rows: int = 0
     new_texts: int = 0
     labels: int = 0
+    verdicts: Counter[Verdict] = field(default_factory=Counter)
+    suggestions: int = 0
+    unread_suggestions: int = 0
+    model: str | None = None
+    renamed: dict[str, str] = field(default_factory=dict)
     was_done: bool = False
     bad_files: list[InputError] = field(default_factory=list)
     bad_rows: BadRows = field(default_factory=_bad_rows)
@@ -112,6 +123,7 @@ def import_texts(
     *,
     progress: Callable[[int], None] | None = None,
     notes: ReadingNotes | None = None,
+    kept: Callable[[Mapping[str, Any], str], Mapping[str, Any]] = lambda cells, column: cells,
 ) -> ImportReport:
     """Add the texts of files to the project. Memory is that of one batch of rows.
 
@@ -125,6 +137,7 @@ def import_texts(
         options: what the user said of them. Bad rows never end an import: the report has them.
         progress: called after each batch with the rows done so far.
         notes: gets how each file is read.
+        kept: of the columns of a row, but the text, and the name of that one: those that stay.
 
     Raises:
         NoTextsError: nothing could be read.
@@ -147,17 +160,17 @@ def import_texts(
         return report
     batch: list[tuple[str, Record]] = []
     size = 0
-    rows = _rows(sources, options, report, notes or ReadingNotes())
+    rows = hashed_rows(sources, options, report, notes or ReadingNotes())
     # Those that an earlier try has written are passed over.
     for one, row in islice(rows, report.rows, None):
         batch.append((one, row))
         size += len(row.text) + sum(len(str(cell)) for cell in row.cells.values())
         if len(batch) >= _ROWS or size >= _CHARACTERS:
-            _write(access, report, batch)
+            _write(access, report, batch, kept)
             batch, size = [], 0
             if progress is not None:
                 progress(report.rows)
-    _write(access, report, batch)
+    _write(access, report, batch, kept)
     if progress is not None:
         progress(report.rows)
     if not report.rows and report.left_out_count:
@@ -193,10 +206,17 @@ def first_cells(access: ProjectAccess, import_id: int) -> dict[str, Any]:
     return found
 
 
-def _rows(
+def hashed_rows(
     sources: Sequence[Source], options: ReadOptions, report: ImportReport, notes: ReadingNotes
 ) -> Iterator[tuple[str, Record]]:
-    """All rows with a text, with `text_hash` of each; a file that cannot be read is left out."""
+    """All rows with a text, with `text_hash` of each; a file that cannot be read is left out.
+
+    Args:
+        sources: files or uploads.
+        options: how they are read; its bad rows are left out.
+        report: gets what was left out.
+        notes: gets how each file is read.
+    """
     for source in sources:
         try:
             for row in iter_whole_rows([source], options, notes=notes, bad=report.bad_rows):
@@ -255,7 +275,10 @@ def import_row(connection: Connection, access: ProjectAccess, content_key: str) 
 
 
 def _write(
-    access: ProjectAccess, report: ImportReport, batch: Sequence[tuple[str, Record]]
+    access: ProjectAccess,
+    report: ImportReport,
+    batch: Sequence[tuple[str, Record]],
+    kept: Callable[[Mapping[str, Any], str], Mapping[str, Any]],
 ) -> None:
     if not batch:
         return
@@ -266,7 +289,7 @@ def _write(
         known, new = add_missing_texts(connection, access.project_id, first)
         rows = []
         for one, row in batch:
-            text_id, kept = known[one]
+            text_id, spelling = known[one]
             cells = {name: cell for name, cell in row.cells.items() if name != row.text_column}
             rows.append(
                 {
@@ -274,9 +297,9 @@ def _write(
                     "import_id": report.import_id,
                     "source": row.source,
                     "place": row.place,
-                    "text": None if row.text == kept else row.text,
+                    "text": None if row.text == spelling else row.text,
                     # As JSON, NUL is written as an escape; halves of characters are left out.
-                    "cells": json_line(cells),
+                    "cells": json_line(dict(kept(cells, row.text_column))),
                 }
             )
         connection.execute(insert(TextSourceRow), rows)

@@ -210,7 +210,7 @@ def label_values(source: Source, way: WayOfReading, kind: TaskKind) -> list[str]
         InputError: the file cannot be read, it has more than `MOST_LABELS`, or none that can be
             read.
     """
-    reader = way.label_reader(annotator="")
+    reader = way.label_reader()
     if reader is None:
         return []
     found: dict[str, None] = {}
