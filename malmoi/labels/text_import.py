@@ -175,6 +175,11 @@ def import_texts(
         progress(report.rows)
     if not report.rows and report.left_out_count:
         raise NoTextsError(report.left_out, report.left_out_count)
+    _finish(access, report)
+    return report
+
+
+def _finish(access: ProjectAccess, report: ImportReport) -> None:
     with access.writing("admin") as connection:
         mine = TextImportRow.id == report.import_id
         now = database_time(connection)
@@ -186,7 +191,6 @@ def import_texts(
             "bad_rows": report.bad_rows.count,
         }
         access.note(connection, "import", done)
-    return report
 
 
 def first_cells(access: ProjectAccess, import_id: int) -> dict[str, Any]:
