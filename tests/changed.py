@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-SECONDS = 40
+SECONDS = 25
 TESTS = "test_*.py"
 
 
