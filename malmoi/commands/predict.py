@@ -148,7 +148,7 @@ def _load(
     classifier = Classifier.load(settings.model, settings.engine)
     accept = settings.accept
     threshold = None if accept is None else classifier.threshold(accept)
-    classifier.columns = replace(classifier.columns, threshold=threshold, likeliest=settings.top_k)
+    classifier.columns = replace(classifier.columns, threshold=threshold, top_k=settings.top_k)
     if classifier.reads_pairs and settings.pair_column is None:
         found = known_pair(sources[0], settings.reading) if sources else None
         if found is None:

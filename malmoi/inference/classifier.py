@@ -493,7 +493,7 @@ class Classifier:
 
     def _known(self, texts: _Prepared) -> list[bool]:
         """Of which texts any part of the model knows a piece, N."""
-        known = texts.tokens.has_other_than(self._tokenizer.saying_nothing)
+        known = texts.tokens.has_other_than(self._tokenizer.uninformative_ids)
         if self._linear is not None and texts.linear is not None:
             known |= (texts.linear != self._linear.bias).any(axis=1)
         return [bool(one) for one in known]

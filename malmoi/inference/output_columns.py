@@ -44,7 +44,7 @@ class OutputColumns:
             every label.
         threshold: the score from which a label is an answer; with it the last column says of every
             other text that a person has to look. None: all are answered.
-        likeliest: only so many labels have a column of their score, the likeliest of each text;
+        top_k: only so many labels have a column of their score, the likeliest of each text;
             None: all have one.
         separator: between several labels of a text; None writes them as a list in JSON, which can
             be read back whatever their names are.
@@ -56,7 +56,7 @@ class OutputColumns:
     probability: str = "prob_"
     check: str = "check"
     threshold: float | None = None
-    likeliest: int | None = None
+    top_k: int | None = None
     separator: str | None = None
 
     @property
@@ -69,7 +69,7 @@ class OutputColumns:
         wanted = [VALUE]
         if self.gives_labels:
             wanted = [self.label, self.score]
-            if self.likeliest is None:
+            if self.top_k is None:
                 wanted += [self.probability + label for label in self.description.labels]
             for place in range(2, self._ranks + 1):
                 wanted += [f"{self.label}_{place}", f"{self.score}_{place}"]
@@ -84,14 +84,14 @@ class OutputColumns:
         if not self.gives_labels:
             return ["float"]
         kinds = ["str", "float"] * self._ranks
-        if self.likeliest is None:
+        if self.top_k is None:
             kinds += ["float"] * len(self.description.labels)
         return kinds + ["str"] * (self.threshold is not None)
 
     @property
     def _ranks(self) -> int:
         """How many labels have columns by their rank."""
-        return 1 if self.likeliest is None else min(self.likeliest, len(self.description.labels))
+        return 1 if self.top_k is None else min(self.top_k, len(self.description.labels))
 
     def cells(self, prediction: Prediction) -> list[Any]:
         """One row: the label (several joined), its probability, and the probability of each."""
@@ -106,7 +106,7 @@ class OutputColumns:
                 else self.separator.join(names)
             )
         cells: list[Any] = [label, prediction.confidence]
-        if self.likeliest is None:
+        if self.top_k is None:
             cells += prediction.probabilities.values()
         else:
             ranked = sorted(prediction.probabilities.items(), key=lambda item: -item[1])

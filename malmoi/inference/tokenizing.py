@@ -37,10 +37,10 @@ class TextTokenizer(Protocol):
     """Safe to use from several threads.
 
     Attributes:
-        saying_nothing: ids of what stands around texts, and for what is unknown in them.
+        uninformative_ids: ids of what stands around texts, and for what is unknown in them.
     """
 
-    saying_nothing: Sequence[int]
+    uninformative_ids: Sequence[int]
 
     def __call__(
         self, texts: Sequence[str], pairs: Sequence[str] | None = None
@@ -62,7 +62,7 @@ class FastTokenizer:
         unknown = read["model"].get("unk_id")
         if unknown is None:
             unknown = self._backend.token_to_id(read["model"].get("unk_token") or "")
-        self.saying_nothing: Sequence[int] = [*special, *([] if unknown is None else [unknown])]
+        self.uninformative_ids: Sequence[int] = [*special, *([] if unknown is None else [unknown])]
         self._frame = Frame.found(
             self._backend.encode(PROBE).ids,
             self._backend.encode(PROBE, add_special_tokens=False).ids,
@@ -139,7 +139,7 @@ class SlowTokenizer:
     def __init__(self, tokenizer: PreTrainedTokenizerBase, description: ModelDescription) -> None:
         """See `FastTokenizer`."""
         self._tokenizer, self._description = tokenizer, description
-        self.saying_nothing: Sequence[int] = list(tokenizer.all_special_ids)
+        self.uninformative_ids: Sequence[int] = list(tokenizer.all_special_ids)
         self._lock = threading.Lock()
 
     def __call__(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> TokenizedTexts:

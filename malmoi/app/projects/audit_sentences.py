@@ -33,6 +33,8 @@ def sentence(entry: AuditEntry) -> str:
                     new_texts=details["new_texts"],
                     bad_rows=details["bad_rows"],
                 )
+            case "import labels":
+                return say("Imported {labels:label} of other people", labels=details["labels"])
             case "guideline":
                 return say("Changed the guideline: version {version}", version=details["version"])
             case "settings":

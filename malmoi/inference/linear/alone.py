@@ -47,7 +47,7 @@ class NoEngine:
 class NoTokenizer:
     """One token for every text, for it is read as it is; see `TextTokenizer`."""
 
-    saying_nothing: Sequence[int] = (0,)
+    uninformative_ids: Sequence[int] = (0,)
 
     def __call__(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> TokenizedTexts:
         count = len(texts)

@@ -247,14 +247,14 @@ def _one_object(
         for key, value in (found.items() if isinstance(found, dict) else ())
         if isinstance(value, list) and value and isinstance(value[0], dict)
     }
-    if isinstance(found, dict) and any(
+    is_whole = isinstance(found, dict) and any(
         key == (path or "").partition(".")[0]
         or (isinstance(value, str) and has_text_column([key], None))
         for key, value in found.items()
-    ):
-        lists = {}  # a document with something about it
-    if len(lists) > 1:
-        lists = {}  # a path says which
+    )
+    # A document with something about it; or a path has to say which of several lists is meant.
+    if is_whole or len(lists) > 1:
+        lists = {}
     if lists:
         notes.part = next(iter(lists))
     # Lines are not known inside; items are counted.
