@@ -498,11 +498,12 @@ def _flag(kind: str) -> str:
 def distinct_names(columns: Sequence[str]) -> list[str]:
     """The columns as cells name them: one without a name by its place, a name that comes again with
     a number behind."""
-    names: list[str] = []
+    names: dict[str, None] = {}  # in their order; a file may have a hundred thousand
+    times: Counter[str] = Counter()
     for number, column in enumerate(columns, 1):
-        name = column.strip("\ufeff ") or f"column {number}"
-        free, again = name, 2
+        name = free = column.strip("\ufeff ") or f"column {number}"
         while free in names:
-            free, again = f"{name} ({again})", again + 1
-        names.append(free)
-    return names
+            times[name] += 1
+            free = f"{name} ({times[name] + 1})"
+        names[free] = None
+    return list(names)
