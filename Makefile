@@ -45,9 +45,9 @@ app: .venv/installed  ## Start the labelling app on http://localhost:8501
 test: .venv/installed-test lint  ## Run lint and all tests
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-check: .venv/installed-test lint  ## Run lint, the tests of what changed since main, and a third of the journeys: 90 s
+check: .venv/installed-test lint  ## Run lint, the tests of what changed since main, and a fifth of the journeys: 90 s
 	@$(BIN)/python tests/changed.py -q -n 2 --dist worksteal
-	@JOURNEYS=350 $(BIN)/python -m pytest -q -n 2 --dist worksteal tests/journeys
+	@JOURNEYS=220 $(BIN)/python -m pytest -q -n 2 --dist worksteal tests/journeys
 
 journeys: .venv/installed-test  ## Take N (2000) whole commands through generated files, other ones each time
 	@JOURNEYS=$(or $(N),2000) $(BIN)/python -m pytest -q -n 2 --dist worksteal tests/journeys
