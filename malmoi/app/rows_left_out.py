@@ -22,7 +22,7 @@ def draw_left_out(errors: Sequence[InputError], count: int) -> None:
         count: of all that were left out, which may be more.
     """
     st.warning(
-        say("Rows or files left out, as they are empty or cannot be read: {count:,}.", count=count),
+        say("Rows, labels or files left out: {count:,}.", count=count),
         icon=":material/report:",
     )
     table = left_out_table(errors)

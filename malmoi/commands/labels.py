@@ -13,7 +13,6 @@ from malmoi.messages import Phrase
 
 if TYPE_CHECKING:
     from malmoi.labels.access import ProjectAccess
-    from malmoi.labels.acts_here import Verdict
     from malmoi.labels.project import Project
     from malmoi.labels.text_import import ImportReport
 
@@ -21,13 +20,6 @@ if TYPE_CHECKING:
 _SHOWN, _REASONS = 5, 10
 # Whose labels they are where nobody says it.
 _NOBODY = "import"
-_VERDICTS: "dict[Verdict, str]" = {
-    "differing": "of these differ from others: to review",
-    "same": "here already",
-    "older": "older than what is here: left out",
-    "undated": "differ from what is here and do not say when: left out",
-    "contradicting": "contradict a row before: left out",
-}
 ABOUT = (
     "list shows the projects of a label database; export FILE writes the texts and labels of one "
     "as a table, or for Label Studio or doccano; import FILE... adds texts and labels of tables, "
@@ -209,14 +201,16 @@ def _left_out(done: "ImportReport") -> list[str]:
 
 
 def _summary(done: "ImportReport") -> str:
+    from malmoi.labels.acts_here import VERDICTS
+
     new = f"{done.new_texts:,} new texts of {done.rows:,} rows, {done.labels:,} new labels"
     if done.was_done:
         # The counts of its texts are those of the earlier time.
         labels = f": 0 new texts, {done.labels:,} new labels" if done.labels else ", nothing is new"
         new = f"imported before{labels}"
-    for verdict, meaning in _VERDICTS.items():
+    for verdict, phrase in VERDICTS.items():
         if count := done.verdicts[verdict]:
-            new += f", {count:,} {meaning}"
+            new += f", {Phrase(phrase, count=count)}"
     if done.suggestions:
         new += f", {done.suggestions:,} suggestions of {done.model}"
     if done.unread_suggestions:

@@ -17,15 +17,24 @@ from sqlalchemy import Connection, RowMapping, select
 from malmoi.labels.annotating import read_remarks
 from malmoi.labels.final_label_rule import decided
 from malmoi.labels.tables import AdjudicationRow, AnnotationRow
+from malmoi.messages import Phrase
 
 # new: nobody had said it. differing: nor that, and others or the same person say something else.
 # same: it holds here already. older: the person has said something else later. undated: or
 # earlier, as the file does not say when. contradicting: a row before says something else.
 Verdict = Literal["new", "differing", "same", "older", "undated", "contradicting"]
+# What is said of so many, beside the number of new labels.
+VERDICTS: dict[Verdict, Phrase] = {
+    "differing": Phrase("{count:,} of these differ from others: to review"),
+    "same": Phrase("{count:,} here already"),
+    "older": Phrase("{count:,} older than what is here: left out"),
+    "undated": Phrase("{count:,} differ from what is here and do not say when: left out"),
+    "contradicting": Phrase("{count:,} contradict a row before: left out"),
+}
 # Whose act a reviewer's decision is: the project's, whoever makes it.
 _DECISION = ""
 # Ids of requests of imports; those without a time came in without one.
-_UNDATED_IMPORT = re.compile(r"import:\d+:undated:|(?:table|doccano|label-studio)\b.*:\d+:")
+_UNDATED_IMPORT = re.compile(r"import:-?\d+:undated:|(?:table|doccano|label-studio)\b.*:\d+:")
 
 
 def import_request(import_id: int, *words: str, is_dated: bool) -> str:
@@ -67,11 +76,11 @@ class ActsHere:
     """What people have said of some texts, and of each further act whether it is new.
 
     Args:
-        import_id: of the import that asks; None of a trial.
+        import_id: of the import that asks; a trial of several sets it for each of them.
     """
 
-    def __init__(self, import_id: int | None) -> None:
-        self._begin = f"import:{import_id}:"
+    def __init__(self, import_id: int) -> None:
+        self.import_id = import_id
         self._held: dict[tuple[str, str], HeldAct] = {}
         self._logs: dict[str, set[tuple[str, str, datetime]]] = {}
         self._once_said: dict[str, set[str]] = {}
@@ -197,7 +206,7 @@ class ActsHere:
         if held is not None:
             if held.said == said:
                 return "same"
-            if held.request_id.startswith(self._begin) and (at is None or at == held.at):
+            if held.request_id.startswith(f"import:{self.import_id}:") and at in (None, held.at):
                 return "contradicting"
             if at is None and not _UNDATED_IMPORT.match(held.request_id):
                 return "undated"

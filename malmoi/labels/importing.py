@@ -25,8 +25,14 @@ from malmoi.labels.label_studio import IMPORT_LABELS, LabelStudioReader
 from malmoi.labels.people import LOCAL_NAME, person_name
 from malmoi.labels.review import adjudicate
 from malmoi.labels.scores import TextScore, scores_version, write_scores
-from malmoi.labels.tables import TextRow
-from malmoi.labels.text_import import ImportReport, NoTextsError, hashed_rows, import_texts
+from malmoi.labels.tables import TextImportRow, TextRow
+from malmoi.labels.text_import import (
+    ImportReport,
+    NoTextsError,
+    content_key,
+    hashed_rows,
+    import_texts,
+)
 from malmoi.text.reading.notes import ReadingNotes
 from malmoi.text.reading.options import ReadOptions
 from malmoi.text.reading.sources import Source
@@ -61,6 +67,11 @@ class WayOfReading:
     label_column: str | None = None
     annotator_column: str | None = None
     annotator: str | None = None
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether more than texts is read."""
+        return self.origin != "table" or self.label_column is not None
 
     def label_reader(self) -> LabelReader | None:
         """What reads the labels; None where texts come in alone.
@@ -131,21 +142,54 @@ def import_files(
     return report
 
 
+@dataclass(kw_only=True)
+class Trial:
+    """What imports would have brought that were only counted.
+
+    Attributes:
+        here: what people would have said.
+        looked_up: the texts that were met, by hash.
+        number: of the last import that never was; its id, as no import has one below 0.
+    """
+
+    here: ActsHere = field(default_factory=lambda: ActsHere(0))
+    looked_up: set[str] = field(default_factory=set)
+    number: int = 0
+
+
 def try_import(
     access: ProjectAccess,
     sources: Sequence[Source],
     way: WayOfReading,
     *,
     progress: ImportProgress = lambda phase, rows: None,
+    trial: Trial | None = None,
 ) -> ImportReport:
     """Count what `import_files` would do; nothing is written.
+
+    Args:
+        access: as for `import_files`, like all others.
+        sources: files.
+        way: how they are read.
+        progress: called with the phase and the rows done.
+        trial: what was counted before, which counts as done; this import is counted in.
 
     Raises:
         InputError: as `import_files`.
     """
-    report = ImportReport(import_id=0)
+    trial = trial or Trial()
     reader = way.label_reader()
-    labels = _Labels(access=access, way=way, reader=reader, report=report, is_trial=True)
+    key = content_key(sources, way.options if reader is None else reader.options)
+    with access.reading("admin") as connection:
+        query = select(TextImportRow.id, TextImportRow.finished_at).where(
+            TextImportRow.project_id == access.project_id, TextImportRow.content_key == key
+        )
+        before = connection.execute(query).one_or_none()
+    trial.number -= 1
+    report = ImportReport(import_id=trial.number if before is None else before.id)
+    report.was_done = before is not None and before.finished_at is not None
+    trial.here.import_id = report.import_id
+    labels = _Labels(access=access, way=way, reader=reader, report=report, trial=trial)
     for done in labels.read(sources):
         progress("labels", done)
     if not report.rows and report.left_out_count:
@@ -185,8 +229,7 @@ class _Labels:
     """The labels of files on their way into a project, or only counted.
 
     Attributes:
-        is_trial: write nothing.
-        looked_up: the texts that a trial has met, by hash.
+        trial: None where they are written.
         suggestions: by model, and of each text its label and the probability.
         text_column: of the first row.
     """
@@ -195,8 +238,7 @@ class _Labels:
     way: WayOfReading
     reader: LabelReader | None
     report: ImportReport
-    is_trial: bool = False
-    looked_up: set[str] = field(default_factory=set)
+    trial: Trial | None = None
     suggestions: dict[str, dict[str, tuple[str, float]]] = field(default_factory=dict)
     text_column: str = ""
 
@@ -205,14 +247,11 @@ class _Labels:
         options = self.way.options if self.reader is None else self.reader.options
         options = replace(options, skip_bad_rows=True)
         # What is left out of the texts was told when they came in.
-        left_out = self.report if self.is_trial else ImportReport(import_id=0)
+        left_out = self.report if self.trial else ImportReport(import_id=0)
         rows = hashed_rows(sources, options, left_out, ReadingNotes())
-        here = ActsHere(self.report.import_id)
         done = 0
         while batch := list(islice(rows, _ROWS)):
-            if not self.is_trial:
-                here = ActsHere(self.report.import_id)
-            self._take(batch, here)
+            self._take(batch, self.trial.here if self.trial else ActsHere(self.report.import_id))
             done += len(batch)
             yield done
 
@@ -226,19 +265,21 @@ class _Labels:
             )
             ids = dict(connection.execute(query).tuples().all())
             # What a trial has counted in already is in no log.
-            fresh = {text for text, _ in batch} - self.looked_up
+            fresh = {text for text, _ in batch}
+            if self.trial:
+                fresh -= self.trial.looked_up
             here.read(connection, {ids[text]: text for text in fresh & ids.keys()})
             found = [one for text, row in batch for one in self._acts_of_row(text, row, book)]
             known = known_requests(connection, [one.request_id for one in found])
-        if self.is_trial:
+        if self.trial:
             self.report.rows += len(batch)
             self.report.new_texts += len(fresh - ids.keys())
-            self.looked_up |= fresh
+            self.trial.looked_up |= fresh
         new = []
         for one in found:
             if one.request_id not in known and (act := self._if_new(one, here, book)):
                 new.append(act)
-        if self.is_trial:
+        if self.trial:
             self.report.labels += len(new)
         else:
             self._save(new, ids)
@@ -368,10 +409,10 @@ class _Labels:
             if scores_version(self.access) is None:
                 of_model = self.suggestions.pop(report.model)
                 report.suggestions = len(of_model)
-                if not self.is_trial:
+                if not self.trial:
                     write_scores(self.access, report.model, self._scores(of_model))
             report.unread_suggestions = sum(map(len, self.suggestions.values()))
-        if self.is_trial or not (report.labels or report.suggestions):
+        if self.trial or not (report.labels or report.suggestions):
             return
         details: dict[str, Any] = {"import": report.import_id, "labels": report.labels}
         details["verdicts"] = dict(report.verdicts)

@@ -76,7 +76,7 @@ class LabelColumnReader:
     def _who(self, cells: Mapping[str, Any]) -> str | None:
         column = self.annotator_column
         if column is None:
-            column = next((name for name in ANNOTATOR_COLUMNS if name in cells), "")
+            column = column_of_annotators(cells) or ""
         prefix = NUMBERED if _OF_LABEL_STUDIO in cells else ""
         return person_of(cells.get(column), prefix)
 
@@ -89,10 +89,14 @@ class LabelColumnReader:
         if not self.has_labels:
             raise InputError(
                 "expected a column {label_column!r} with labels, found none of that name; the "
-                "texts are imported, their labels are not: import the files again with the right "
-                "name",
+                "texts come in alone: import the files again with the right name",
                 label_column=self.label_column,
             )
+
+
+def column_of_annotators(columns: Collection[str]) -> str | None:
+    """The column that says who labelled, where one is called so."""
+    return next((name for name in ANNOTATOR_COLUMNS if name in columns), None)
 
 
 def votes_of_cell(cell: Any) -> dict[str, list[str]] | None:

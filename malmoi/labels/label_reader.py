@@ -81,9 +81,8 @@ class LabelReader(Protocol):
 def without_labels(tool: str, keys: Collection[str]) -> InputError:
     """The error of a file of a tool that has labels under none of these keys."""
     return InputError(
-        "expected labels under {keys: or } in what {tool} exports, found neither; the texts are "
-        "imported, their labels are not: import the files as a table, or export them again with "
-        "the names of the labels",
+        "expected labels under {keys: or } in what {tool} exports, found neither; the texts come "
+        "in alone: import the files as a table, or export them again with the names of the labels",
         keys=list(map(repr, keys)),
         tool=tool,
     )

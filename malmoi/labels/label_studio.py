@@ -153,7 +153,7 @@ class LabelStudioReader:
         if self.has_labels and self.choices is not None and self.choices not in self.all_choices:
             raise InputError(
                 "expected Choices named {choices!r} in what label-studio exports, found {met}; the "
-                "texts are imported, their labels are not",
+                "texts come in alone",
                 choices=self.choices,
                 met=", ".join(self.all_choices) or Phrase("none"),
             )

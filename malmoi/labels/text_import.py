@@ -146,8 +146,7 @@ def import_texts(
     options = replace(options or ReadOptions(), skip_bad_rows=True)
     if not sources:
         raise InputError("expected files to import texts from, found none")
-    said = json.dumps(asdict(options), sort_keys=True)
-    key = hashlib.sha256(f"{sources_hash(sources)}\0{said}".encode()).hexdigest()
+    key = content_key(sources, options)
     with access.writing("admin") as connection:
         before = import_row(connection, access, key)
     report = ImportReport(
@@ -177,6 +176,12 @@ def import_texts(
         raise NoTextsError(report.left_out, report.left_out_count)
     _finish(access, report)
     return report
+
+
+def content_key(sources: Sequence[Source], options: ReadOptions) -> str:
+    """Names an import by what its files hold and how they are read."""
+    said = json.dumps(asdict(replace(options, skip_bad_rows=True)), sort_keys=True)
+    return hashlib.sha256(f"{sources_hash(sources)}\0{said}".encode()).hexdigest()
 
 
 def _finish(access: ProjectAccess, report: ImportReport) -> None:

@@ -17,6 +17,7 @@ from malmoi.app.rows_left_out import explain_file
 from malmoi.app.views.file import how_read
 from malmoi.errors import InputError
 from malmoi.labels.importing import FileOrigin, WayOfReading
+from malmoi.labels.label_column import column_of_annotators
 from malmoi.messages import Phrase
 from malmoi.text.reading.options import ReadOptions
 from malmoi.text.reading.sources import Source
@@ -173,29 +174,36 @@ def _choose_columns(kept: KeptFile, key: str) -> ChosenFile:
             return ChosenFile(kept=kept, way=preview.way(text=0, label=None, no_header=False))
         origin = _choose_origin(preview, key)
         left, right = st.columns(2)
-        columns = list(range(len(preview.columns)))
-
-        def shown(place: int) -> str:
-            return preview.columns[place]
-
+        columns = preview.columns
         text = left.selectbox(
             say("Column of the texts"),
-            columns,
+            list(range(len(columns))),
             index=preview.text,
-            format_func=shown,
+            format_func=columns.__getitem__,
             key=f"{key}-text",
         )
-        label = choices = None
+        label = choices = annotator_column = annotator = None
         if origin == "table":
             label = _choose_label_column(preview, text, right, key)
         elif len(preview.choices) > 1:
             choices = _choose_choices(preview.choices, right, key)
+        if label is not None:
+            others = [name for place, name in enumerate(columns) if place not in (text, label)]
+            annotator_column = _choose_annotator_column(others, left, key)
+        if annotator_column == "" or origin == "doccano":
+            annotator = _ask_for_annotator(right, key)
         _show_sample(preview, text, label)
         no_header = False
         if origin == "table" and kept.source.format not in (".json", ".jsonl", ".parquet"):
             no_header = st.checkbox(say("The first row is a text (no header)"), key=no_header_key)
         way = preview.way(
-            text=text, label=label, no_header=no_header, origin=origin, choices=choices
+            text=text,
+            label=label,
+            no_header=no_header,
+            origin=origin,
+            choices=choices,
+            annotator_column=annotator_column,
+            annotator=annotator,
         )
     return ChosenFile(kept=kept, way=way)
 
@@ -210,9 +218,30 @@ def _choose_label_column(
             say("None: texts only") if one == _NO_COLUMN else preview.columns[one]
         ),
         key=f"{key}-label",
-        help=say("Its values come in as labels given by you."),
+        help=say("Its values come in as labels."),
     )
     return None if chosen == _NO_COLUMN else chosen
+
+
+def _choose_annotator_column(columns: Sequence[str], place: DeltaGenerator, key: str) -> str:
+    """Who labelled each row; "" where no column says it."""
+    found = column_of_annotators(columns)
+    return place.selectbox(
+        say("Column of who labelled"),
+        ["", *columns],
+        index=0 if found is None else 1 + columns.index(found),
+        format_func=lambda name: name or say("None: one person"),
+        key=f"{key}-annotator-column",
+        help=say("Where several people have labelled a text, each keeps a label of their own."),
+    )
+
+
+def _ask_for_annotator(place: DeltaGenerator, key: str) -> str | None:
+    """The one person who labelled; None: whoever imports."""
+    named = place.text_input(
+        say("Who labelled?"), key=f"{key}-annotator", placeholder=say("me"), max_chars=100
+    )
+    return (named or "").strip() or None
 
 
 def _choose_choices(names: Sequence[str], place: DeltaGenerator, key: str) -> str | None:

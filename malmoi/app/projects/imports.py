@@ -1,5 +1,6 @@
 """Files into a project: in the background, with a bar, and what was wrong with them at the end."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -10,13 +11,15 @@ from malmoi.app.jobs import Job, Key, import_key, jobs
 from malmoi.app.language import say
 from malmoi.app.learning import after_import
 from malmoi.app.navigation import open_project
+from malmoi.app.plain_text import escaped
 from malmoi.app.projects.progress_counts import count_again
 from malmoi.app.projects.uploads import UploadFolder
 from malmoi.app.rows_left_out import draw_left_out, explain_file, offer_left_out
 from malmoi.app.visit import OpenProject
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
-from malmoi.labels.importing import ImportPhase, WayOfReading, import_files
+from malmoi.labels.acts_here import VERDICTS, Verdict
+from malmoi.labels.importing import ImportPhase, Trial, WayOfReading, import_files, try_import
 from malmoi.labels.text_import import BAD_ROWS_KEPT, ImportReport, NoTextsError
 from malmoi.text.reading.bad_rows import BadRows
 from malmoi.text.reading.records import iter_whole_rows
@@ -27,10 +30,16 @@ _COUNTED_AT_ONCE = 5_000
 
 @dataclass(frozen=True, kw_only=True)
 class ImportOrder:
-    """What is to be imported: files by the way in which they are read."""
+    """What is to be imported: files by the way in which they are read.
+
+    Attributes:
+        folders: where the files are.
+        is_trial: only count what would come in.
+    """
 
     groups: Sequence[tuple[WayOfReading, Sequence[Source]]]
     folders: Sequence[UploadFolder] = ()
+    is_trial: bool = False
 
 
 @dataclass(kw_only=True)
@@ -41,6 +50,8 @@ class ImportOutcome:
         bad: what was left out, and why; the first 10,000.
         bad_count: how many rows and files that is.
         known: files that had been imported before.
+        verdicts: what became of labels that are not simply new.
+        renamed: people of other machines, and how each is called there.
     """
 
     rows: int = 0
@@ -50,6 +61,14 @@ class ImportOutcome:
     bad: list[InputError] = field(default_factory=list)
     bad_count: int = 0
     known: int = 0
+    verdicts: Counter[Verdict] = field(default_factory=Counter)
+    suggestions: int = 0
+    renamed: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def is_new(self) -> bool:
+        """Whether anything comes in that the project has not."""
+        return bool(self.new_texts or self.labels or self.suggestions)
 
     def add(self, done: ImportReport, files: int) -> None:
         """Count a group in."""
@@ -58,6 +77,9 @@ class ImportOutcome:
         self.duplicates += 0 if done.was_done else done.duplicates
         self.labels += done.labels
         self.known += files if done.was_done else 0
+        self.verdicts += done.verdicts
+        self.suggestions += done.suggestions
+        self.renamed |= done.renamed
         self.leave_out(done.left_out, done.left_out_count)
 
     def leave_out(self, errors: Sequence[InputError], count: int) -> None:
@@ -67,7 +89,7 @@ class ImportOutcome:
 
 
 def start_import(access: ProjectAccess, order: ImportOrder) -> Job:
-    """Begin an import in the background.
+    """Begin an import, or the trial of one, in the background.
 
     Raises:
         InputError: one goes on in this project already, or the person is no admin.
@@ -77,7 +99,7 @@ def start_import(access: ProjectAccess, order: ImportOrder) -> Job:
 
     def work(job: Job) -> ImportOutcome:
         outcome = _import(access, order, job)
-        if outcome.new_texts or outcome.labels:
+        if not order.is_trial and (outcome.new_texts or outcome.labels):
             after_import(access)
         return outcome
 
@@ -85,25 +107,31 @@ def start_import(access: ProjectAccess, order: ImportOrder) -> Job:
         import_key(access.engine, access.project_id),
         work,
         person=access.person.name,
-        keeps=order.folders,
-        recorded=True,
+        keeps=order,
+        recorded=not order.is_trial,
     )
 
 
 def _import(access: ProjectAccess, order: ImportOrder, job: Job) -> ImportOutcome:
-    outcome = ImportOutcome()
-    total = sum(_count(way, sources, job) for way, sources in order.groups)
+    outcome, trial = ImportOutcome(), Trial()
+    # A trial does little more than counting would.
+    counts = [0 if order.is_trial else _count(*group, job) for group in order.groups]
+    total = sum(counts) or None
     before = 0
     for way, sources in order.groups:
         rows = 0
 
         def report(phase: ImportPhase, done: int, before: int = before) -> None:
             nonlocal rows
-            rows = done if phase == "texts" else rows
+            rows = max(rows, done)
             job.report(phase, before + done, total)
 
         try:
-            outcome.add(import_files(access, sources, way, progress=report), len(sources))
+            if order.is_trial:
+                done = try_import(access, sources, way, progress=report, trial=trial)
+            else:
+                done = import_files(access, sources, way, progress=report)
+            outcome.add(done, len(sources))
         except NoTextsError as error:
             outcome.leave_out(error.errors, error.count)
         except InputError as error:
@@ -140,6 +168,10 @@ def draw_import(project: OpenProject, *, with_end: bool, while_labelling: bool =
     job = jobs().of(key)
     if job is None or not project.allows("admin"):
         return
+    if is_trial(job):
+        if job.is_on:
+            draw_job(key, say("Counting what would come in"), stop=say("Cancel"))
+        return
     if job.is_on:
         draw_job(key, say("Importing texts"), stop=say("Stop the import"))
         st.caption(
@@ -151,6 +183,36 @@ def draw_import(project: OpenProject, *, with_end: bool, while_labelling: bool =
         return
     if with_end and (not while_labelling or project.access.person.name in job.people):
         _draw_end(project, key, job, leads_on=not while_labelling)
+
+
+def is_trial(job: Job | None) -> bool:
+    """Whether a job only counts what an import would bring, or has done so."""
+    return job is not None and isinstance(job.keeps, ImportOrder) and job.keeps.is_trial
+
+
+def ask_to_import(job: Job) -> bool:
+    """Draw what a trial has counted, and whether to import it; whether that is confirmed."""
+    key, outcome = job.key, job.result
+    with st.container(border=True, key="import_question"):
+        if job.error is not None:
+            explain_file(say("The texts were not imported."), job.error)
+        else:
+            st.markdown(say("**Nothing has come in yet. So it would be:**"))
+            st.markdown("\n".join(f"- {part}" for part in _parts(outcome)))
+            if outcome.bad_count:
+                draw_left_out(outcome.bad, outcome.bad_count)
+        with st.container(horizontal=True):
+            is_confirmed = st.button(
+                say("Import it so"),
+                type="primary",
+                icon=":material/done:",
+                disabled=outcome is None or not outcome.is_new,
+                key=f"confirm-{key[1]}",
+            )
+            if st.button(say("Cancel"), key=f"cancel-{key[1]}"):
+                jobs().forget(key)
+                st.rerun()
+    return is_confirmed
 
 
 def _draw_end(project: OpenProject, key: Key, job: Job, *, leads_on: bool) -> None:
@@ -188,14 +250,28 @@ def _draw_end(project: OpenProject, key: Key, job: Job, *, leads_on: bool) -> No
 
 
 def _draw_outcome(outcome: ImportOutcome) -> None:
+    if outcome.rows or outcome.known:
+        listed = ", ".join(_parts(outcome))
+        st.success(say("Imported: ") + listed + ".", icon=":material/check:")
+    if outcome.bad_count:
+        draw_left_out(outcome.bad, outcome.bad_count)
+
+
+def _parts(outcome: ImportOutcome) -> list[str]:
+    """What comes in, and what of the files does not."""
     parts = [say("{new_texts:new text}", new_texts=outcome.new_texts)]
     if outcome.duplicates:
         parts.append(say("{rows:row} whose text was there", rows=outcome.duplicates))
-    if outcome.labels:
-        parts.append(say("{labels:label}", labels=outcome.labels))
+    if outcome.labels or outcome.verdicts:
+        parts.append(say("{labels:new label}", labels=outcome.labels))
+    for verdict, phrase in VERDICTS.items():
+        if count := outcome.verdicts[verdict]:
+            parts.append(say(phrase, count=count))
+    if outcome.suggestions:
+        parts.append(say("{suggestions:suggestion} of a model", suggestions=outcome.suggestions))
+    for name, there in outcome.renamed.items():
+        told = say("{there} of another machine, here called {name}", there=there, name=name)
+        parts.append(escaped(told))
     if outcome.known:
         parts.append(say("{files:file} imported before", files=outcome.known))
-    if outcome.rows or outcome.known:
-        st.success(say("Imported: ") + ", ".join(parts) + ".", icon=":material/check:")
-    if outcome.bad_count:
-        draw_left_out(outcome.bad, outcome.bad_count)
+    return parts

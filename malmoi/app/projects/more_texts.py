@@ -1,12 +1,14 @@
 """More texts for the open project, with labels of files where they have any."""
 
+from dataclasses import replace
+
 import streamlit as st
 
 from malmoi.app.explanation import explain
 from malmoi.app.jobs import import_key, jobs
 from malmoi.app.language import say
 from malmoi.app.projects.file_choice import as_order, choose_texts
-from malmoi.app.projects.imports import start_import
+from malmoi.app.projects.imports import ImportOrder, ask_to_import, is_trial, start_import
 from malmoi.app.visit import OpenProject
 from malmoi.errors import InputError
 from malmoi.labels.people import AccessError
@@ -21,28 +23,41 @@ def draw_more_texts(project: OpenProject) -> None:
         st.info(say("Admins add texts. Ask an admin of the project."), icon=":material/lock:")
         return
     job = jobs().of(import_key(project.access.engine, project.access.project_id))
-    if job is not None and job.is_on:
+    is_on = job is not None and job.is_on
+    if is_on and not is_trial(job):
         return  # its bar stands above
     form = f"more{project.access.project_id}-{st.session_state.setdefault(_FORM, 0)}"
     chosen = choose_texts(form).files
-    if any(one.way.label_column or one.way.origin != "table" for one in chosen):
+    order = as_order(chosen)
+    is_counted = job is not None and is_trial(job) and (job.result or job.error)
+    if job is not None and is_counted and job.keeps.groups == order.groups:
+        if ask_to_import(job):
+            _start(project, order)
+        return
+    has_labels = any(one.way.has_labels for one in chosen)
+    if has_labels:
         st.caption(say("Labels that the project does not have are left out and told: "))
         st.text(", ".join(project.project.label_names))
-    if not st.button(
+    if st.button(
         say("Import"),
         type="primary",
         icon=":material/upload:",
-        disabled=not chosen,
+        disabled=not chosen or is_on,
         key=f"{form}-import",
     ):
-        return
+        # Of labels that are there, some may be newer than those of the files.
+        _start(project, replace(order, is_trial=has_labels))
+
+
+def _start(project: OpenProject, order: ImportOrder) -> None:
     try:
-        start_import(project.access, as_order(chosen)).wait(_PATIENCE)
+        start_import(project.access, order).wait(_PATIENCE)
     except AccessError as error:
         explain(say("Only admins can add texts."), error)
         return
     except InputError as error:
         explain(say("It cannot be imported now."), error)
         return
-    st.session_state[_FORM] += 1
+    if not order.is_trial:
+        st.session_state[_FORM] += 1  # an empty form for the next
     st.rerun()

@@ -71,6 +71,8 @@ class FilePreview:
         no_header: bool,
         origin: FileOrigin = "table",
         choices: str | None = None,
+        annotator_column: str | None = None,
+        annotator: str | None = None,
     ) -> WayOfReading:
         """How to read it, by the places of its columns and the name of the Choices."""
         if self.is_list:
@@ -81,12 +83,16 @@ class FilePreview:
         column = name if plain_name(name) and alike == 1 else str(text + 1)
         if origin != "table":
             options = ReadOptions(text_column=column)
-            return WayOfReading(origin=origin, options=options, label_column=choices)
+            return WayOfReading(
+                origin=origin, options=options, label_column=choices, annotator=annotator
+            )
         return WayOfReading(
             options=ReadOptions(
                 text_column=str(text + 1) if no_header else column, no_header=no_header
             ),
             label_column=None if label is None else self.columns[label],
+            annotator_column=annotator_column,
+            annotator=annotator,
         )
 
 

@@ -9,10 +9,13 @@ import pytest
 
 from malmoi.app.plain_text import WORD_JOINER
 from malmoi.labels.access import ProjectAccess
+from malmoi.labels.annotating import Act, save_acts
+from malmoi.labels.found_texts import add_texts
 from malmoi.labels.people import Person
+from malmoi.labels.project import NewProject, ProjectLabel
 from malmoi.labels.projects import ProjectStore
 from malmoi.labels.review import texts_with_votes
-from tests.malmoi.app.servers import new_page, upload
+from tests.malmoi.app.servers import IS_CUT, new_page, upload
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -111,6 +114,59 @@ def test_an_import_is_seen_after_a_reload_and_ends_without_the_page(
     page.get_by_role("button", name="확인").click()
     page.get_by_role("link", name="작업").click()
     page.get_by_text("글 20,000 · 끝남 0 (0%)").wait_for()
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_labels_of_a_file_are_counted_and_confirmed_before_any_comes_in(
+    chromium: "Browser", address: str, workplace: Path, width: int
+) -> None:
+    store = ProjectStore(f"sqlite:///{workplace}/runs/labels.db")
+    labels = [ProjectLabel(name=name) for name in ("긍정", "부정")]
+    store.create(LOCAL, NewProject(name="리뷰", labels=labels))
+    access = store.access(Person(name="가나", is_local=True), "리뷰")
+    for one in add_texts(access, ["배송이 빨라요", "상자가 찢어졌어요"], "전.txt"):
+        save_acts(access, [Act(text_id=one, kind="label", request_id=f"{one}", labels=["부정"])])
+    rows = [
+        "text,label,annotator,labelled_at",
+        "배송이 빨라요,긍정,가나,2020-01-01T09:00:00Z",
+        "상자가 찢어졌어요,긍정,다라,2020-01-01T09:00:00Z",
+        "포장이 좋아요,긍정,다라,2020-01-01T09:00:00Z",
+        "그냥 그래요,모름,다라,2020-01-01T09:00:00Z",
+    ]
+    page = new_page(chromium, width=width)
+    page.goto(f"{address}/?view=texts")
+    upload(page, "리뷰.csv", "\n".join(rows).encode())
+    page.get_by_role("combobox", name="라벨이 있는 열").click()
+    page.get_by_role("option", name="label", exact=True).click()
+    annotators = page.get_by_role("combobox", name="라벨을 붙인 사람의 열")
+    annotators.wait_for()
+    assert annotators.input_value() == "annotator"
+    page.get_by_role("button", name="가져오기", exact=True).click()
+    question = page.locator(".st-key-import_question")
+    question.get_by_role("button", name="이대로 가져오기").wait_for()
+    assert question.get_by_role("listitem").all_inner_texts() == [
+        "새 글 2건",
+        "이미 있던 글과 같은 행 2개",
+        "새 라벨 2개",
+        "그중 1개는 다른 사람과 달라서 검토로",
+        "여기 것보다 오래되어 빼는 라벨 1개",
+    ]
+    question.get_by_text("라벨 목록에 없습니다: 모름").wait_for(state="attached")
+    assert not question.get_by_role("list").evaluate(IS_CUT)
+    held = [{"가나": ("부정",)}, {"가나": ("부정",)}]
+    assert _votes(access) == held
+    question.get_by_role("button", name="이대로 가져오기").click()
+    page.get_by_text("가져왔습니다: 새 글 2건").wait_for()
+    assert question.count() == 0
+    held[1] |= {"다라": ("긍정",)}
+    assert _votes(access) == [*held, {"다라": ("긍정",)}, {}]
+
+
+def _votes(access: ProjectAccess) -> list[dict[str, tuple[str, ...]]]:
+    return [
+        {vote.annotator: tuple(vote.labels) for vote in one.votes}
+        for one in texts_with_votes(access, range(100))
+    ]
 
 
 def _words(text: str) -> str:

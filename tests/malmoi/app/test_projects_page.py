@@ -199,12 +199,16 @@ def test_a_file_of_another_tool_comes_in_with_its_labels(workplace: Path) -> Non
     data = "\n".join(json.dumps(row, ensure_ascii=False) for row in rows).encode()
     page.file_uploader[0].upload("doccano.jsonl", data, "application/json")
     page.run()
+    by_label(page.text_input, "라벨을 붙인 사람").input("보람").run()
     by_label(page.button, "가져오기").click().run()
+    assert not page.exception and progress(access).texts == 0
+    by_label(page.button, "이대로 가져오기").click().run()
     assert not page.exception
     assert "라벨 1개" in shown(page)
     ((place, why),) = page.dataframe[0].value.to_numpy().tolist()
     assert place == "doccano.jsonl:2" and why.startswith("라벨 목록에 없습니다: 화남")
     assert progress(access).finished == 1
+    assert texts_with_votes(access, [1])[0].votes[0].annotator == "보람"
 
 
 def test_a_file_that_cannot_be_read_is_one_line_and_no_project(workplace: Path) -> None:
