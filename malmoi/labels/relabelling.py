@@ -15,7 +15,7 @@ from sqlalchemy.orm import aliased
 
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
-from malmoi.labels.label_book import LabelBook
+from malmoi.labels.label_book import LabelBook, ShownLabel
 from malmoi.labels.review import append_decisions, decision_of_request
 from malmoi.labels.searching import MOST_COUNTED, Search, matching_ids
 from malmoi.labels.stored_text import checked_note, checked_request
@@ -97,7 +97,7 @@ def texts_to_decide(access: ProjectAccess, which: Sequence[int] | Search) -> Tex
 def relabel(
     access: ProjectAccess,
     which: Sequence[int] | Search,
-    labels: Sequence[str],
+    labels: Sequence[str | ShownLabel],
     *,
     request_id: str,
     expected: int,

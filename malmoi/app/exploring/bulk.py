@@ -9,9 +9,10 @@ from malmoi.app.explanation import explain
 from malmoi.app.language import say
 from malmoi.app.local_time import local_time
 from malmoi.app.plain_text import escaped
-from malmoi.app.reviewing.one_text import joined
+from malmoi.app.reviewing.one_text import joined, shown_label
 from malmoi.app.visit import OpenProject
 from malmoi.errors import InputError
+from malmoi.labels.label_book import ShownLabel
 from malmoi.labels.relabelling import (
     MOST_RELABELLED,
     TextsToDecide,
@@ -107,7 +108,8 @@ def _ask_for_label(
             )
         )
         return
-    titles = {one.name: escaped(one.title) for one in open_project.project.offered_labels}
+    offered = open_project.project.offered_labels
+    titles = {shown_label(one): escaped(one.title) for one in offered}
     several = open_project.project.kind == "multi"
     chosen = st.pills(
         say("The label of {number:text}", number=number),
@@ -141,7 +143,7 @@ def _ask_for_label(
 def _change(
     open_project: OpenProject,
     which: Sequence[int] | Search,
-    labels: Sequence[str],
+    labels: Sequence[ShownLabel],
     request_id: str,
     number: int,
     note: str,

@@ -102,7 +102,7 @@ def _draw_decision(open_project: OpenProject, text: ReviewedText, decide: Decide
                     help=escaped(label.meaning) or None,
                     shortcut=_shortcut(label),
                     on_click=decide_as,
-                    args=((_shown(label),),),
+                    args=((shown_label(label),),),
                     type="primary" if text.adjudicated == (label.name,) else "secondary",
                 )
     else:
@@ -130,7 +130,7 @@ def _draw_several(
 
     def decide() -> None:
         chosen = st.session_state.get(chosen_key) or ()
-        decide_as(tuple(_shown(label) for label in labels if label.name in chosen))
+        decide_as(tuple(shown_label(label) for label in labels if label.name in chosen))
 
     # `chrome.js` knows its key.
     with st.container(key="review_several"):
@@ -151,7 +151,8 @@ def _draw_several(
         )
 
 
-def _shown(label: ProjectLabel) -> ShownLabel:
+def shown_label(label: ProjectLabel) -> ShownLabel:
+    """What a button of this label says when it is pressed, whatever it is called by then."""
     return ShownLabel(label.id or 0, label.name)
 
 

@@ -1,6 +1,7 @@
 """검수 and 살펴보기 as a reviewer meets them: a real server, a real Chromium."""
 
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -8,7 +9,8 @@ from urllib.parse import quote
 import pytest
 
 from malmoi.labels.project import ProjectSettings
-from tests.malmoi.app.project_pages import made, vote
+from malmoi.labels.projects import change_labels, read_project
+from tests.malmoi.app.project_pages import LOCAL, made, store, vote
 from tests.malmoi.app.servers import IS_CUT, PATIENCE, new_page
 
 if TYPE_CHECKING:
@@ -99,8 +101,13 @@ def test_texts_are_relabelled_at_once_and_that_is_undone(
     ).first.click()
     change = dialog.get_by_role("button", name="3건 바꾸기")
     page.wait_for_function("e => !e.disabled", arg=change.element_handle())
+    # What is pressed is the label that was on the screen, whatever it is called meanwhile.
+    access = store().access(LOCAL, "리뷰")
+    good, bad, neither = read_project(access).labels
+    renamed = [replace(good, name="중립"), bad, replace(neither, name="보통")]
+    change_labels(access, renamed)
     change.click()
-    page.get_by_text("3건을 중립(으)로 정했습니다").wait_for()
+    page.get_by_text("3건을 보통(으)로 정했습니다").wait_for()
     assert [row[:2] for row in decisions(workplace)] == [(1, "[3]"), (2, "[3]"), (4, "[3]")]
     # What is clicked while the dialog goes and the page is drawn anew would close again.
     dialog.wait_for(state="hidden")
