@@ -7,7 +7,7 @@ from typing import Any
 
 from malmoi.errors import InputError
 from malmoi.labels.acts_here import moment
-from malmoi.labels.label_names import normal_label, says_nothing
+from malmoi.labels.label_names import labels_between, normal_label, says_nothing
 from malmoi.labels.label_reader import ImportedAct, person_of, seconds_of
 from malmoi.labels.listed_labels import CHOICES, agreed, is_annotations, listed, names_in_list
 from malmoi.labels.project import TaskKind
@@ -16,8 +16,6 @@ from malmoi.text.reading.json_rows import refuse_unaccepted
 from malmoi.text.reading.nested import with_inner_keys
 from malmoi.text.reading.options import ReadOptions
 
-# Between the labels of one cell, where a cell is not one label by itself.
-SEPARATORS = (",", ";", "|", "/", "#")
 # Who labelled, as Label Studio and Prodigy call it in tables.
 ANNOTATOR_COLUMNS = ("annotator", "_annotator_id", "completed_by")
 # Before the number of somebody whose address a file of Label Studio does not have.
@@ -32,8 +30,7 @@ class LabelColumnReader:
 
     Attributes:
         label_column: of the labels, as `distinct_names` calls it. Where a text may have several,
-            a cell is a list as `listed_labels` knows them, or names with commas, semicolons, bars,
-            slashes or doccano's # between them.
+            a cell is a list as `listed_labels` knows them, or names as `labels_between` finds them.
         annotator_column: of who labelled; None: the first of `ANNOTATOR_COLUMNS` that a row has;
             "": the files do not say.
     """
@@ -150,10 +147,5 @@ def labels_of_cell(cell: Any, kind: TaskKind, names: Collection[str]) -> list[st
     if found is not None:
         labels = agreed(found) if is_annotations(found) else names_in_list(found)
         return None if labels is None or (not labels and kind == "single") else labels
-    if kind == "single" or normal_label(text) in names:
-        return [text]
-    for separator in SEPARATORS:
-        parts = [part.strip() for part in text.split(separator)]
-        if len(parts) > 1 and all(normal_label(part) in names for part in parts):
-            return parts
-    return [text]
+    several = labels_between(text, names) if kind == "multi" else None
+    return several or [text]

@@ -4,7 +4,7 @@ import difflib
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence, Set
 from decimal import Decimal
 
 from malmoi.errors import InputError
@@ -20,6 +20,13 @@ _NOTHING = frozenset(
     ("nan", "NaN", "NAN", "None", "NULL", "Null", "null", "NA", "<NA>", "N/A", "n/a", "#N/A")
     + ("#NA", "\\N", "(null)", "NaT", "nil")
 )
+# What may stand between the labels of a cell; doccano writes "#".
+SEPARATORS = (",", "#", ";", "|", "/", "+", "·", "、", "，")
+# Of these, what the name of a label rather holds: 교환/환불, 맛·양.
+_IN_NAMES = ("/", "+", "·")
+_BETWEEN = re.compile(f"([{re.escape(''.join(SEPARATORS))}])")
+# So many names and separators between them may be one label's name (assumption).
+_LONGEST_NAME = 9
 # The dashes and the minus sign; a sign that picks between two pictures of one character.
 _LOOKS_LIKE = {ord(dash): "-" for dash in "‐‑‒–—−"} | {0xFE0F: None}
 # How like a known label a misspelt one must be to be suggested, by their letters (jamo).
@@ -80,6 +87,45 @@ def nearly_equal(labels: Iterable[str]) -> list[list[str]]:
             plain = str(int(plain))
         alike.setdefault(plain, []).append(label)
     return [names for names in alike.values() if len(names) > 1]
+
+
+def labels_between(cell: str, names: Collection[str]) -> list[str] | None:
+    """The labels that stand in a cell with separators of any kind between them.
+
+    Args:
+        cell: of a text that may have several.
+        names: of the labels, which may hold separators themselves.
+
+    Returns:
+        Some of these names; None where anything else stands in the cell.
+    """
+    rest, found = _BETWEEN.split(cell), []
+    while rest:
+        ends = range(min(len(rest), _LONGEST_NAME), 0, -2)
+        parts = {end: normal_label("".join(rest[:end])) for end in ends}
+        end = next((end for end, part in parts.items() if part in names), None)
+        if end is None:
+            return None
+        found.append(parts[end])
+        rest = rest[end + 1 :]
+    return found
+
+
+def separator_between(names: Set[str], known: Set[str]) -> str | None:
+    """What stands between labels in some of these names, as nothing else can be meant.
+
+    Every part of them is a label by itself.
+
+    Args:
+        names: that may be several labels.
+        known: labels.
+    """
+    for mark in SEPARATORS:
+        cut = [[normal_label(part) for part in name.split(mark)] for name in names]
+        parts = {part for some in cut if len(some) > 1 for part in some}
+        if mark not in _IN_NAMES and parts and parts <= known:
+            return mark
+    return None
 
 
 def joined_by(cells: Sequence[str], separators: Iterable[str], *, alone: bool) -> str | None:

@@ -7,8 +7,7 @@ from typing import Any
 
 from malmoi.errors import InputError
 from malmoi.labels.importing import FileOrigin, WayOfReading
-from malmoi.labels.label_column import SEPARATORS
-from malmoi.labels.label_names import joined_by, normal_label
+from malmoi.labels.label_names import SEPARATORS, joined_by, normal_label, separator_between
 from malmoi.labels.label_studio import choices_in
 from malmoi.labels.project import TaskKind
 from malmoi.text.reading.bad_rows import BadRows
@@ -236,8 +235,12 @@ def label_values(source: Source, way: WayOfReading, kind: TaskKind) -> list[str]
         raise wrong[0]
     joined = kind == "multi" and way.origin == "table"
     separator = joined_by(list(found), SEPARATORS, alone=False) if joined else None
-    parts = [part for value in found for part in (value.split(separator) if separator else [value])]
-    names = [name for name in dict.fromkeys(map(normal_label, parts)) if name]
+    names = list(found)
+    while separator is not None:
+        parts = [part for name in names for part in name.split(separator)]
+        names = list(dict.fromkeys(map(normal_label, parts)))
+        separator = separator_between(set(names), set(names))
+    names = [name for name in dict.fromkeys(map(normal_label, names)) if name]
     if len(names) > MOST_LABELS:
         raise InputError(
             "expected at most {most} different labels in the column {label_column}, found more; "

@@ -22,12 +22,14 @@ from malmoi.finetune.settings import Rare
 from malmoi.inference.tasks import REGRESSION_LABELS, Task
 from malmoi.labels.database import LabelDatabase, label_database
 from malmoi.labels.label_names import (
+    SEPARATORS,
     in_order,
     joined_by,
     nearest_label,
     nearly_equal,
     normal_label,
     says_nothing,
+    separator_between,
 )
 from malmoi.labels.listed_labels import listed
 from malmoi.text.cleaning.cleaner import clean_text
@@ -38,10 +40,6 @@ from malmoi.text.record import Record
 _SHOWN_LABELS = 20
 # Named one by one; nobody looks at more.
 _CONTRADICTIONS_KEPT = 1_000
-# What may stand between labels besides the comma; doccano writes "#".
-_SEPARATORS = ("#", ";", "|", "/", "+", "·", "、", "，")
-# Of these, what the name of a label rather holds: 교환/환불, 맛·양.
-_IN_NAMES = ("/", "+", "·")
 # All are held in memory, and a small compressed file may hold any number (assumption: nobody labels
 # that many, and no one machine goes through them five times).
 MOST_ROWS = 5_000_000
@@ -471,20 +469,11 @@ class _Reader:
         return self._labels
 
     def mixed_separator(self) -> str | None:
-        """What stands between labels in some cells, while in others it is what was looked for.
-
-        Nothing else can be meant: every part is a label by itself, of --labels or of other cells.
-        """
+        """What stands between labels in some cells, while in others it is what was looked for."""
         if not self._has_several:
             return None
-        known = set(self._labels or self._found)
         names = self._written - set(self._labels or ())
-        for mark in _SEPARATORS:
-            cut = [[normal_label(part) for part in name.split(mark)] for name in names]
-            parts = {part for some in cut if len(some) > 1 for part in some}
-            if mark not in _IN_NAMES and parts and parts <= known:
-                return mark
-        return None
+        return separator_between(names, set(self._labels or self._found))
 
     def _ask_about_separator(self) -> None:
         """Refuse names that seem to be several labels of a text, joined by some character."""
@@ -492,7 +481,7 @@ class _Reader:
         told = self._form.label_separator
         if not mixed and (told is not None or any(len(names) > 1 for names in self._names)):
             return
-        separators = _SEPARATORS if several else (",", *_SEPARATORS)
+        separators = SEPARATORS[several:]  # at the comma they are cut already
         names = self._written if mixed else self._found
         mark = joined_by(sorted(names), separators, alone=not several or mixed)
         if mark is None:

@@ -303,6 +303,9 @@ def test_several_labels_in_a_cell_are_found_by_what_parts_them() -> None:
     way = WayOfReading(options=ReadOptions(text_column="text"), label_column="label")
     assert label_values(source, way, "multi") == ["배송", "가격"]
     assert label_values(source, way, "single") == ["배송|가격", "가격", "배송"]
+    mixed = "text,label\n하나,배송|가격\n둘,가격;배송\n셋,배송\n넷,가격\n"
+    source = source_of_upload("b.csv", mixed.encode())
+    assert label_values(source, way, "multi") == ["배송", "가격"]
 
 
 def test_the_labels_of_what_another_tool_exported_are_offered() -> None:
