@@ -17,6 +17,7 @@ import tomllib
 import types
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
+from datetime import date
 from itertools import pairwise
 from pathlib import Path
 from typing import (
@@ -267,6 +268,8 @@ def read_assignments(assignments: Sequence[str]) -> dict[str, Any]:
             values[key] = tomllib.loads(f"value = {value}")["value"]
         except ValueError:
             values[key] = value
+        if isinstance(values[key], date):
+            values[key] = value  # no key takes TOML's dates
     return values
 
 

@@ -8,6 +8,7 @@ COMMANDS = {
     "predict": ("malmoi.commands.predict", "label the texts of files, or of a pipe"),
     "serve": ("malmoi.commands.serve", "answer HTTP requests with a classifier"),
     "explain": ("malmoi.commands.explain", "show which words carried a decision"),
+    "evaluate": ("malmoi.finetune.evaluate", "score a classifier on labelled texts"),
     "compare": ("malmoi.commands.compare", "say which of two runs is better, text by text"),
     "export": ("malmoi.commands.export", "write a classifier into a folder for others"),
     "push": ("malmoi.commands.push", "send a classifier to the Hugging Face Hub"),

@@ -13,18 +13,19 @@ from transformers import PreTrainedModel
 from malmoi.devices import choose_device
 from malmoi.errors import InputError
 from malmoi.finetune.baselines.llm import check_llm
-from malmoi.finetune.data.examples import Examples, read_examples
+from malmoi.finetune.data.examples import Examples
 from malmoi.finetune.data.folds import (
     SplitTexts,
     assign_folds,
     in_company,
     joined_groups,
-    letters_of,
+    letters_of_all,
     near_duplicate_groups,
     numbered,
     strata_of,
 )
 from malmoi.finetune.data.rare_labels import LEAST_KEPT
+from malmoi.finetune.data.reading import read_examples
 from malmoi.finetune.plan import DataPlan, FoldsPlan, Found, KfoldPlan, plan, plan_folds
 from malmoi.finetune.report.files import package_versions
 from malmoi.finetune.run_config import KfoldConfig
@@ -159,6 +160,7 @@ def read_texts(config: KfoldConfig) -> tuple[Examples, ReadingNotes]:
         per_label=config.flags.folds,
         rare=config.flags.rare,
         notes=notes,
+        test=config.flags.test,
     )
     return examples, notes
 
@@ -198,6 +200,7 @@ def _experiment(
             strata=split.strata,
             groups=split.groups,
             word_pieces=word_pieces_of(tokenizer) if training.subword_dropout else None,
+            keep_head=starting.keep_head,
         ),
         training=training,
         folds=split.folds,
@@ -240,7 +243,7 @@ def split_texts(examples: Examples, folds: FoldsPlan) -> SplitTexts:
         # A pair the other way round is the same pair, or tells its label all the same.
         pairs = zip(examples.texts, examples.pairs, strict=True)
         texts = [tuple(sorted(pair)) for pair in pairs]
-    alike = numbered([tuple(map(letters_of, text)) for text in texts])
+    alike = numbered(letters_of_all(examples.texts, examples.pairs))
     if in_company(alike):
         groups = joined_groups(alike, groups)
     threshold = folds.near_duplicate_threshold

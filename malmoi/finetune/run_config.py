@@ -4,14 +4,16 @@ Nothing is decided here, see `malmoi.finetune.plan`; nothing is imported that ta
 """
 
 from dataclasses import dataclass
+from datetime import date
 from functools import cached_property
 from pathlib import Path
 
 from malmoi.errors import InputError
+from malmoi.finetune.data.own_test import DATE_COLUMNS, day_of
 from malmoi.finetune.data.row_format import RowFormat
 from malmoi.finetune.data.source import DataSource, find_data
 from malmoi.finetune.settings import RECIPES, KfoldRecipe, KfoldSettings, TrainSettings
-from malmoi.inference.tasks import reads_pairs
+from malmoi.inference.tasks import has_values, reads_pairs
 from malmoi.labels.label_names import parse_labels
 from malmoi.model_folders import check_source, is_hub_id
 from malmoi.settings import (
@@ -34,10 +36,15 @@ _KEYS = keys_of(KfoldRecipe)
 CHOICES = (
     *(
         Choice("task", task, "is not one label a text", lacks=("quick", *_COMPARISONS))
-        for task in ("multi", "pair", "pair-regression")
+        for task in ("multi", "pair", "value", "pair-regression")
     ),
-    Choice("task", "pair-regression", "has values and no labels", lacks=("labels", "rare")),
+    *(
+        Choice("task", task, "has values and no labels", lacks=("labels", "rare"))
+        for task in ("value", "pair-regression")
+    ),
     Choice("task", "multi", "", owns=("data.label_separator",)),
+    Choice("data.test_after", None, "no row is looked at for its day", lacks=("data.date_column",)),
+    Choice("data.own_test", False, "takes all rows as one", lacks=("data.test_after",)),
     Choice(
         "quick",
         True,
@@ -77,8 +84,23 @@ class KfoldConfig(Given[KfoldSettings, KfoldRecipe]):
         return find_data(
             self.flags.data,
             None if labels is None else parse_labels(labels),
-            has_labels=self.flags.task != "pair-regression",
+            has_labels=not has_values(self.flags.task),
         )
+
+    @property
+    def test_after(self) -> date | None:
+        """The last day of what is learnt.
+
+        Raises:
+            InputError: what was given is no day.
+        """
+        given = self.keys.data.test_after
+        day = None if given is None else day_of(given)
+        if given is not None and day is None:
+            raise InputError(
+                "expected a day such as 2024-03-01 as data.test_after, found {given}", given=given
+            )
+        return day
 
     @property
     def row_format(self) -> RowFormat:
@@ -98,6 +120,9 @@ class KfoldConfig(Given[KfoldSettings, KfoldRecipe]):
             group_column=keys.group_column,
             ignore_ids=keys.ignore_ids,
             skip_unlabelled=keys.skip_unlabelled,
+            own_test=keys.own_test and flags.test is None,
+            test_after=self.test_after,
+            date_columns=DATE_COLUMNS if keys.date_column is None else (keys.date_column,),
         )
 
 
@@ -131,13 +156,13 @@ def read_config(flags: KfoldSettings) -> KfoldConfig:
     _check_start(config)
     check_choices(config, CHOICES)
     _check_columns(config)
-    if flags.task == "pair-regression":
+    if has_values(flags.task):
         for name in ("class_weights", "focal_gamma", "label_smoothing"):
             if config.value(f"training.{name}") != settings_of(TrainSettings)[name].default:
                 raise InputError(
-                    "training.{name} is about labels, and --task pair-regression has values; "
-                    "leave it out",
+                    "training.{name} is about labels, and --task {task} has values; leave it out",
                     name=name,
+                    task=flags.task,
                 )
     if config.keys.llm.model is not None:
         if not flags.baselines:
@@ -151,6 +176,8 @@ def check_places(config: KfoldConfig) -> None:
     data = config.source.place
     if isinstance(data, Path) and not data.exists():  # a database is looked at when it is read
         find_sources(data)
+    if config.flags.test is not None:
+        find_sources(config.flags.test)
     for model in (config.flags.model, config.keys.start.continue_from):
         if model is not None and not Path(model).exists():
             check_source(model)
@@ -174,6 +201,8 @@ def _check_start(config: KfoldConfig) -> None:
 
 def _check_columns(config: KfoldConfig) -> None:
     flags, separator = config.flags, config.keys.data.label_separator
+    if flags.test is not None and config.test_after is not None:
+        raise InputError("--test and data.test_after both name a test; leave one out")
     if flags.pair_column is not None and not reads_pairs(flags.task):
         raise InputError(
             "--pair-column names a second text, and --task {task} reads one; leave it out or "

@@ -18,6 +18,7 @@ from malmoi.errors import InputError
 from malmoi.files import directory_at_once
 from malmoi.finetune.baselines.baseline import Baseline
 from malmoi.finetune.baselines.comparison import compare, measure_learning_curve
+from malmoi.finetune.data.examples import Examples
 from malmoi.finetune.evaluation.learning_curve import CurvePoint
 from malmoi.finetune.plan import plan_quick
 from malmoi.finetune.preparing import (
@@ -37,6 +38,12 @@ from malmoi.finetune.report.terminal import (
 )
 from malmoi.finetune.report.write import Measured, complete_model, write_run
 from malmoi.finetune.run_config import KfoldConfig
+from malmoi.finetune.scoring import (
+    Evaluation,
+    evaluate,
+    print_evaluation,
+    write_evaluation,
+)
 from malmoi.finetune.training.cross_validation import (
     MODEL,
     CrossValidation,
@@ -49,6 +56,7 @@ from malmoi.finetune.training.encoders import encoder_source
 from malmoi.finetune.training.fold_processes import run_jobs
 from malmoi.finetune.training.linear_folds import TRAINED, Added, add_linear
 from malmoi.finetune.training.starting_model import describe_starting_model
+from malmoi.inference.classifier import Classifier
 from malmoi.inference.linear.frozen_encoder import FrozenEncoder
 from malmoi.inference.linear.quick import QuickTrainer
 from malmoi.labels.database import LabelDatabase
@@ -87,12 +95,28 @@ def cross_validate(config: KfoldConfig) -> None:
         check_free(config.flags.output)
     fit = _linear_alone if config.flags.quick else _encoder_and_linear
     with fit(config) as fitted, directory_at_once(fitted.output) as scratch:
-        write_run(scratch, fitted.measured, started)
         fitted.put_model(scratch / "model")
+        tested = _test(scratch, fitted.measured.examples, fitted.output.name)
+        write_run(scratch, fitted.measured, started, tested)
     output = fitted.output
-    if fitted.measured.calibration is not None:
+    if (output / "report.html").exists():
         print(f"report: {output / 'report.html'}")
     print(f"classifier: {output / 'model'} ({time.monotonic() - started:.0f} s)", flush=True)
+
+
+def _test(run: Path, examples: Examples, name: str) -> Evaluation | None:
+    """Ask the classifier of a run, of this name, about its own test, where there is one."""
+    if examples.own_test is None:
+        return None
+    model = run / "model"
+    classifier = Classifier.load(model, "torch-fp32", say=lambda line: None)
+    classifier.name = name
+    found = evaluate(classifier, model, examples.own_test.examples)
+    print_evaluation(found)
+    folder = run / "test"
+    folder.mkdir()
+    write_evaluation(folder, found)
+    return found
 
 
 @contextmanager

@@ -39,6 +39,13 @@ class DataKeys:
     """Number the rows instead of taking the column `id`, which may then repeat itself."""
     skip_unlabelled: bool = False
     """Leave out rows whose label cell is empty, as in a file that is labelled in part."""
+    own_test: bool = True
+    """Rows with test in a column `split`, or files named test beside ones named train, are in no
+    fold, but score the classifier; false: all rows are one pool."""
+    test_after: str | None = None
+    """Day such as 2024-03-01: later rows are the test instead."""
+    date_column: str | None = None
+    """Column of the day, for data.test_after; auto: date, created_at, 날짜, 작성일 and the like."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -249,7 +256,7 @@ class KfoldSettings:
         *("training.batch_size", "training.max_length"),
     )
     HELP_GROUPS: ClassVar[dict[str, tuple[str, ...]]] = {
-        "data": ("labels", "data", "task", "text_column", "label_column", "pair_column"),
+        "data": ("labels", "data", "task", "text_column", "label_column", "pair_column", "test"),
         "training": (
             "model",
             "epochs",
@@ -274,8 +281,8 @@ class KfoldSettings:
     holds several. By default the project's texts with the labels of --labels."""
     task: Task = "single"
     """`single`: one label a text. `multi`: any number of labels, each with a threshold that is
-    chosen on texts kept out of training. `pair`: one label for two texts. `pair-regression`: a
-    number for two texts."""
+    chosen on texts kept out of training. `pair`: one label for two texts. `value`: a
+    number, such as stars. `pair-regression`: a number for two texts."""
     text_column: str | None = None
     """Column that holds the text, by name or number; found by its name and cells when not given."""
     label_column: str | None = None
@@ -283,6 +290,9 @@ class KfoldSettings:
     a label, with commas between their names; without a label column they are found."""
     pair_column: str | None = None
     """Column of the second text of a pair; by default sentence2, question2 or pair."""
+    test: Path | None = None
+    """File or folder of labelled texts that are in no fold: they score the finished classifier.
+    Texts that stand there are left out of --data."""
     model: str | None = None
     """Encoder: directory, pre-training run or Hub id; by default the newest finished run,
     else the smallest released one. Of a finished classifier the head is left out."""

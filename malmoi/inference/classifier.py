@@ -87,7 +87,7 @@ class Classifier:
         self.name = name
         self._accepts = dict(accepts or {})
         self._engine, self._tokenizer = opened.engine, opened.tokenizer
-        self._description = opened.description
+        self.description = opened.description
         self.temperature = temperature
         self._linear = linear
         # Of its predictions in a table; who wants other ones puts them here.
@@ -182,7 +182,7 @@ class Classifier:
     @property
     def labels(self) -> list[str]:
         """Names of the K labels, in the model's order; of a value its one name."""
-        return list(self._description.labels)
+        return list(self.description.labels)
 
     @property
     def engine(self) -> EngineName | Engineless:
@@ -198,12 +198,12 @@ class Classifier:
     @property
     def gives(self) -> Gives:
         """One label, several labels, or a value."""
-        return self._description.gives
+        return self.description.gives
 
     @property
     def reads_pairs(self) -> bool | None:
         """Whether it reads two texts at a time; None of a model that does not say so."""
-        return self._description.pairs
+        return self.description.pairs
 
     @property
     def most_accuracy(self) -> float | None:
@@ -444,13 +444,13 @@ class Classifier:
         return list(zip(_all_clean(texts), _all_clean(pairs), strict=True))
 
     def _check_kind(self, given: bool) -> None:
-        if self._description.pairs is True and not given:
+        if self.description.pairs is True and not given:
             raise InputError(
                 "{name} reads two texts at a time; give the second ones, too: predict(texts, "
                 "pairs), explain(text, pair), --pair",
                 name=self.name,
             )
-        if self._description.pairs is False and given:
+        if self.description.pairs is False and given:
             raise InputError(
                 "{name} reads one text at a time; leave out the second ones", name=self.name
             )
@@ -505,14 +505,14 @@ class Classifier:
             self._said_cut = True
             _to_standard_error(
                 f"warning: a text is longer than {MOST_WINDOWS} windows of "
-                f"{self._description.max_length} tokens; of such texts the encoder reads the "
+                f"{self.description.max_length} tokens; of such texts the encoder reads the "
                 "beginning (said once)"
             )
         known = self._known(texts)
         for places, logits in logits_by_length(self._engine, tokens, range(tokens.texts)):
             if self._linear is not None and texts.linear is not None:
                 logits = self._linear.added(logits, texts.linear[places])
-            probabilities = probabilities_of(logits, self._description, self.temperature)
+            probabilities = probabilities_of(logits, self.description, self.temperature)
             if (probabilities != probabilities).any():  # NaN; numpy is not imported here
                 raise InputError(
                     "expected numbers of every text, found NaN: weights of the model are damaged; "
@@ -521,7 +521,7 @@ class Classifier:
                 )
             cut = tokens.was_cut[places].tolist()
             of_batch = [known[place] for place in places]
-            yield places, predictions_of(probabilities, cut, of_batch, self._description)
+            yield places, predictions_of(probabilities, cut, of_batch, self.description)
 
 
 def _to_standard_error(line: str) -> None:

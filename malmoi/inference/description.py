@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from malmoi.errors import InputError
+from malmoi.inference.tasks import reads_pairs
 from malmoi.messages import Phrase
 
 Gives = Literal["label", "labels", "value"]
@@ -114,7 +115,7 @@ def description_of(
     return ModelDescription(
         labels=labels,
         gives=gives,
-        pairs=task in ("pair", "pair-regression") if isinstance(task, str) else None,
+        pairs=reads_pairs(task) if isinstance(task, str) else None,
         thresholds=thresholds,
         max_length=max_length,
         pad=pad,

@@ -78,7 +78,8 @@ def run_folder(name: str) -> Path:
         InputError: there is none, or it has no predictions.
     """
     given = Path(name)
-    for folder in (given.parent if given.name == "model" else given, runs("finetune") / name):
+    named = [runs(kind) / name for kind in ("finetune", "evaluate")]
+    for folder in (given.parent if given.name == "model" else given, *named):
         if (folder / _PREDICTIONS).is_file():
             return folder
     raise InputError(
@@ -120,8 +121,8 @@ def compare_runs(first: Path, second: Path) -> PairedRuns:
     )
     names = sorted({name for kind in kinds for name in kind})
     of_kind = np.array([[names.index(name) for name in kind] for kind in kinds])
-    exact = _macro_f1(counts[None], of_kind, len(names))
-    drawn = _macro_f1(draws, of_kind, len(names))
+    exact = macro_f1_of_kinds(counts[None], of_kind, len(names))
+    drawn = macro_f1_of_kinds(draws, of_kind, len(names))
     low, high = np.quantile(drawn[1] - drawn[0], (0.025, 0.975))
     first_alone = sum(text.first == text.label for text in differing)
     return PairedRuns(
@@ -142,18 +143,18 @@ def _fold_rule(run: Path) -> Any:
     return (read_json(run / _REPORT).get("data") or {}).get("in_one_fold")
 
 
-def _macro_f1(counts: np.ndarray, kinds: np.ndarray, num_labels: int) -> np.ndarray:
-    """Macro F1 of both runs over the labels that texts have, float64 [2, B].
+def macro_f1_of_kinds(counts: np.ndarray, kinds: np.ndarray, num_labels: int) -> np.ndarray:
+    """Macro F1 of one or both runs over the labels that texts have, float64 [runs, B].
 
     Args:
         counts: texts of each kind, [B, T].
-        kinds: label, first and second prediction, [T, 3].
+        kinds: label, and what each run predicts, [T, 1 + runs].
         num_labels: K.
     """
     is_label = kinds[:, 0, None] == np.arange(num_labels)  # [T, K]
     given = counts @ is_label
     found = []
-    for run in (1, 2):
+    for run in range(1, kinds.shape[1]):
         is_said = kinds[:, run, None] == np.arange(num_labels)
         right, said = counts @ (is_label & is_said), counts @ is_said
         f1 = 2 * right / np.maximum(given + said, 1)

@@ -1,14 +1,16 @@
-"""What a model is asked: one label of several, several at once, or a question about two texts."""
+"""What a model is asked: one label of several, several at once, a value, or a question about
+two texts."""
 
 from typing import Literal
 
-Task = Literal["single", "multi", "pair", "pair-regression"]
+Task = Literal["single", "multi", "pair", "value", "pair-regression"]
 
 # What transformers calls them in config.json; it decides the loss of its own Trainer, too.
 PROBLEM_TYPES: dict[Task, str] = {
     "single": "single_label_classification",
     "multi": "multi_label_classification",
     "pair": "single_label_classification",
+    "value": "regression",
     "pair-regression": "regression",
 }
 
@@ -16,7 +18,12 @@ PROBLEM_TYPES: dict[Task, str] = {
 REGRESSION_LABELS = ["score"]
 
 
-def reads_pairs(task: Task) -> bool:
+def has_values(task: Task) -> bool:
+    """Whether what is learnt is a number, not labels."""
+    return task in ("value", "pair-regression")
+
+
+def reads_pairs(task: str) -> bool:
     """Whether a row has two texts."""
     return task in ("pair", "pair-regression")
 
@@ -27,9 +34,9 @@ def main_score(task: Task) -> str:
     KorSTS is compared by Spearman's correlation (Ham et al. 2020, section 4.2), the others by
     macro F1.
     """
-    return "spearman" if task == "pair-regression" else "macro_f1"
+    return "spearman" if has_values(task) else "macro_f1"
 
 
 def score_name(task: Task) -> str:
     """The main score as people call it."""
-    return "Spearman correlation" if task == "pair-regression" else "F1 score"
+    return "Spearman correlation" if has_values(task) else "F1 score"

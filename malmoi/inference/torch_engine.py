@@ -21,7 +21,7 @@ from malmoi.inference.batched_logits import computed_by_length
 from malmoi.inference.batching import PaddedBatch, TokenizedTexts
 from malmoi.inference.engine import EngineName
 from malmoi.inference.first_token import logits_of
-from malmoi.inference.tasks import Task
+from malmoi.inference.tasks import Task, has_values
 from malmoi.settings import Precision
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def from_logits(logits: np.ndarray, task: Task) -> np.ndarray:
     """Probabilities, or values, of n texts, float32 [n, K]."""
     if task == "multi":
         return torch.from_numpy(logits).sigmoid().numpy()
-    if task == "pair-regression":
+    if has_values(task):
         return logits
     return torch.from_numpy(logits).softmax(dim=-1).numpy()
 

@@ -23,7 +23,7 @@ from malmoi.app.labelling.card_server import answer
 from malmoi.app.labelling.messages import read_message
 from malmoi.command_line import run_command
 from malmoi.errors import InputError
-from malmoi.finetune.data.examples import read_examples
+from malmoi.finetune.data.reading import read_examples
 from malmoi.finetune.data.row_format import RowFormat
 from malmoi.finetune.run_config import read_config as read_kfold
 from malmoi.finetune.settings import RECIPES as KFOLD_RECIPES

@@ -35,7 +35,7 @@ from malmoi.inference.batching import tokenize_all
 from malmoi.inference.linear.cross_fitting import fit_linear as fit_linear_part
 from malmoi.inference.linear.fitting import CountedTexts, count_texts, fit_part, inputs_of
 from malmoi.inference.linear.stacking import learn_stack
-from malmoi.inference.tasks import Task
+from malmoi.inference.tasks import Task, has_values
 from malmoi.inference.torch_engine import DeviceTokens, predict_probabilities
 from malmoi.text.cleaning.cleaner import clean_text
 from malmoi.transformers_models import longest_input
@@ -250,7 +250,7 @@ def fit_linear(comparison: Comparison, learn: Rows, test: Rows) -> dict[str, flo
     vectorizer = character_ngrams()
     vectorizer.fit([*learn.texts, *(learn.pairs or [])])
     features = [_features(vectorizer, rows) for rows in (learn, test)]
-    if comparison.task == "pair-regression":
+    if has_values(comparison.task):
         # Rows of TF-IDF have length 1: the sum of the products is the cosine.
         half = features[1].shape[1] // 2
         cosine = np.asarray(features[1][:, half:].sum(axis=1)).ravel()

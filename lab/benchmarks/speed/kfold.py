@@ -33,8 +33,9 @@ from lab.benchmarks.quality.downstream import encoder_name
 from lab.benchmarks.result_files import write_result
 from malmoi.command_line import run_command
 from malmoi.devices import attention_for, choose_device
-from malmoi.finetune.data.examples import Examples, read_examples
+from malmoi.finetune.data.examples import Examples
 from malmoi.finetune.data.folds import assign_folds, strata_of
+from malmoi.finetune.data.reading import read_examples
 from malmoi.finetune.plan import TrainingPlan, plan_training
 from malmoi.finetune.settings import TrainSettings
 from malmoi.finetune.training.cross_validation import Experiment, result_path, run_job

@@ -15,7 +15,7 @@ from scipy.sparse import bmat, coo_matrix
 from scipy.sparse.csgraph import connected_components
 from sklearn.model_selection import StratifiedKFold
 
-from malmoi.inference.tasks import Task
+from malmoi.inference.tasks import Task, has_values
 from malmoi.text.duplicates.near import BANDS, NearDuplicates, make_sketches
 
 # More texts than this with one band in common are one group without comparing every two of them.
@@ -58,6 +58,15 @@ def letters_of(text: str) -> str:
     return letters or text
 
 
+def letters_of_all(texts: Sequence[str], pairs: Sequence[str] | None) -> list[tuple[str, ...]]:
+    """What `letters_of` leaves of N texts; a pair the other way round is the same pair."""
+    seconds = [""] * len(texts) if pairs is None else pairs
+    return [
+        tuple(sorted((letters_of(text), letters_of(second))))
+        for text, second in zip(texts, seconds, strict=True)
+    ]
+
+
 def in_company(groups: np.ndarray) -> int:
     """How many of N texts are in a group with another one; groups int64 [N]."""
     return int((np.bincount(groups)[groups] > 1).sum())
@@ -79,7 +88,7 @@ def strata_of(task: Task, targets: np.ndarray) -> np.ndarray:
         rarest = np.where(targets > 0, counts, np.inf).argmin(axis=1).astype(np.int64)
         rarest[~targets.any(axis=1)] = targets.shape[1]  # no label is a kind of its own
         return rarest
-    if task == "pair-regression":
+    if has_values(task):
         cuts = np.quantile(targets, np.linspace(0, 1, _VALUE_RANGES + 1)[1:-1])
         return np.searchsorted(cuts, targets).astype(np.int64)
     return targets.astype(np.int64)

@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 from malmoi.errors import InputError
 from malmoi.finetune.data.label_cells import write_list
+from malmoi.finetune.data.own_test import SPLIT_COLUMN
 from malmoi.finetune.data.row_format import RowFormat
-from malmoi.inference.tasks import Task
+from malmoi.inference.tasks import Task, has_values
 from malmoi.labels.database import LabelDatabase
 from malmoi.labels.label_names import normal_label
 from malmoi.labels.listed_labels import ANNOTATIONS
@@ -33,9 +34,10 @@ from malmoi.text.reading.table import Table
 from malmoi.text.reading.tables import open_table, places_in
 from malmoi.text.record import Record
 
-# Label columns of pairs, tried in this order.
-_PAIR_LABELS: dict[Task, tuple[str, ...]] = {
+# Label columns of pairs and values, tried in this order.
+_USUAL_LABELS: dict[Task, tuple[str, ...]] = {
     "pair": ("is_duplicate", "gold_label", "labels.binary-label", "label"),
+    "value": ("rating", "stars", "star", "score", "별점", "평점", "점수", *LABEL_COLUMNS),
     "pair-regression": ("score", "labels.real-label", "labels.label", "label"),
 }
 # Cells of a column that says whether a text has a label, in NFKC and lower case.
@@ -56,7 +58,7 @@ def found_form(path: Path | LabelDatabase, form: RowFormat) -> RowFormat:
         InputError: single labels are wanted of a table that has such columns, or a few cells of
             one say something else.
     """
-    if isinstance(path, LabelDatabase) or form.paired:
+    if isinstance(path, LabelDatabase) or form.paired or has_values(form.task):
         return form
     names = tuple(name.strip() for name in (form.label_column or "").split(","))
     if form.label_column is not None and (form.task != "multi" or len(names) == 1):
@@ -140,22 +142,27 @@ def _request(form: RowFormat) -> ColumnRequest:
     others = dict.fromkeys(form.label_columns, "label")
     if form.group_column is not None:
         others[form.group_column] = "group"
+    optional: tuple[str, ...] = ()
+    if form.own_test:
+        optional = (SPLIT_COLUMN,) if form.test_after is None else form.date_columns
     return ColumnRequest(
         text=form.reading.text_column,
         label=form.label_column,
         need_label=not form.label_columns,
         pair=form.pair_column,
         any_pair=form.paired,
-        usual_labels=_PAIR_LABELS.get(form.task, LABEL_COLUMNS),
+        usual_labels=_USUAL_LABELS.get(form.task, LABEL_COLUMNS),
         others=others,
+        optional=optional,
     )
 
 
 def _refuse_columns(path: LabelDatabase, form: RowFormat) -> None:
-    if form.group_column is not None:
-        raise InputError(
-            "{path} is the app's label database; leave out data.group_column", path=path
-        )
+    for key, given in (("group_column", form.group_column), ("test_after", form.test_after)):
+        if given is not None:
+            raise InputError(
+                "{path} is the app's label database; leave out data.{key}", path=path, key=key
+            )
     if form.paired:
         raise InputError(
             "{path} holds labels of single texts; --task {task} needs pairs",

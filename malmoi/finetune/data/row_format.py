@@ -1,6 +1,7 @@
 """Which columns of a table hold the texts, their pairs and their labels, and how they are meant."""
 
 from dataclasses import dataclass, field
+from datetime import date
 
 from malmoi.inference.tasks import Task, reads_pairs
 from malmoi.text.reading.options import ReadOptions
@@ -21,6 +22,10 @@ class RowFormat:
         group_column: what texts that belong together have in common.
         ignore_ids: number the rows instead of reading a column `id`.
         skip_unlabelled: leave out rows whose label cell is empty, not those with an empty list.
+        own_test: what the data calls its test is in no fold, see `own_test`.
+        test_after: the last day of what is learnt; later rows are the test. None looks for a column
+            `split` and for files that are named so.
+        date_columns: where a row's day stands, the first that is there.
     """
 
     task: Task = "single"
@@ -32,6 +37,9 @@ class RowFormat:
     group_column: str | None = None
     ignore_ids: bool = False
     skip_unlabelled: bool = False
+    own_test: bool = False
+    test_after: date | None = None
+    date_columns: tuple[str, ...] = ()
 
     @property
     def paired(self) -> bool:

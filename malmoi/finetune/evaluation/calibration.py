@@ -67,6 +67,45 @@ class Calibration:
     bins_before: list[ReliabilityBin]
     bins_after: list[ReliabilityBin]
 
+    @classmethod
+    def of_scaled(
+        cls, probabilities: ArrayLike, label_ids: ArrayLike, temperature: float
+    ) -> "Calibration":
+        """Of a classifier that divides by a temperature: before, without it, and after, as it is.
+
+        Args:
+            probabilities: [N, K], with the temperature.
+            label_ids: [N], given labels.
+            temperature: of the classifier.
+        """
+        scaled = np.asarray(probabilities, dtype=np.float64)
+        labels = np.asarray(label_ids, dtype=np.int64)
+        given = apply_temperature(scaled, 1 / temperature)
+        return cls.measured(given, scaled, labels, temperature, {})
+
+    @classmethod
+    def measured(
+        cls,
+        given: FloatArray,
+        scaled: FloatArray,
+        labels: NDArray[np.int64],
+        temperature: float,
+        fold_temperatures: dict[int, float],
+    ) -> "Calibration":
+        """How far probabilities [N, K] can be believed, given and scaled; labels [N]."""
+        before, after = reliability_bins(given, labels), reliability_bins(scaled, labels)
+        return cls(
+            temperature=temperature,
+            fold_temperatures=fold_temperatures,
+            probabilities=scaled,
+            ece_before=expected_calibration_error(before),
+            ece_after=expected_calibration_error(after),
+            nll_before=negative_log_likelihood(given, labels),
+            nll_after=negative_log_likelihood(scaled, labels),
+            bins_before=before,
+            bins_after=after,
+        )
+
     def describe(self) -> dict[str, Any]:
         """The numbers, ready for JSON."""
         return {
@@ -103,18 +142,7 @@ def calibrate_out_of_fold(
         found = fit_temperature(given[~inside], labels[~inside])
         scaled[inside] = apply_temperature(given[inside], found)
         temperatures[int(fold)] = found
-    before, after = reliability_bins(given, labels), reliability_bins(scaled, labels)
-    return Calibration(
-        temperature=fit_temperature(given, labels),
-        fold_temperatures=temperatures,
-        probabilities=scaled,
-        ece_before=expected_calibration_error(before),
-        ece_after=expected_calibration_error(after),
-        nll_before=negative_log_likelihood(given, labels),
-        nll_after=negative_log_likelihood(scaled, labels),
-        bins_before=before,
-        bins_after=after,
-    )
+    return Calibration.measured(given, scaled, labels, fit_temperature(given, labels), temperatures)
 
 
 def fit_temperature(probabilities: ArrayLike, label_ids: ArrayLike) -> float:

@@ -4,6 +4,7 @@ Legend: N texts, K labels.
 """
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,11 @@ import numpy as np
 from scipy import stats
 from sklearn.metrics import accuracy_score, confusion_matrix, precision_recall_fscore_support
 
-from malmoi.inference.tasks import Task
+from malmoi.inference.tasks import Task, has_values
+
+# 1 to 5, 1점 to 5점; two labels are no scale.
+_NUMBERED = re.compile(r"([1-9]\d{0,2})\s?(점|별|개|단계|등급|stars?)?")
+_FEWEST_ORDERED = 3
 
 
 def score(
@@ -31,14 +36,41 @@ def score(
     Returns:
         `accuracy`, `macro_f1` (`mean_over_labels`), `weighted_f1` (weighted by support), all
         fractions; `labels`: name to `f1`, `precision`, `recall`, `support` (texts); and
-        `confusion` [K, K]: texts by expected (row) and predicted (column) label.
+        `confusion` [K, K]: texts by expected (row) and predicted (column) label; `distances` where
+        labels are numbers.
     """
     ids = list(range(len(labels)))
     parts = _parts(expected, predicted, len(labels))
+    confusion = confusion_matrix(expected, predicted, labels=ids)
+    found = distances(labels, confusion)
     return {
         "accuracy": float(accuracy_score(expected, predicted)),
         **_over_labels(parts, labels),
-        "confusion": confusion_matrix(expected, predicted, labels=ids).tolist(),
+        "confusion": confusion.tolist(),
+        **({"distances": found} if found else {}),
+    }
+
+
+def distances(labels: Sequence[str], confusion: np.ndarray) -> dict[str, float]:
+    """How far off mistakes are where all labels are numbers from 1 on, such as stars.
+
+    Args:
+        labels: K names.
+        confusion: [K, K] texts.
+
+    Returns:
+        `mean_distance` over all texts, and `off_by_one`, the fraction of mistakes that are off by
+        one; nothing of other labels.
+    """
+    named = [_NUMBERED.fullmatch(name) for name in labels]
+    numbers = np.array([int(found[1]) for found in named if found])
+    if len(numbers) < max(len(named), _FEWEST_ORDERED) or numbers.min() != 1:
+        return {}
+    off = abs(numbers[:, None] - numbers)
+    wrong = confusion[off > 0].sum()
+    return {
+        "mean_distance": float((confusion * off).sum() / confusion.sum()),
+        "off_by_one": float(confusion[off == 1].sum() / wrong) if wrong else 0.0,
     }
 
 
@@ -88,18 +120,33 @@ def _parts(expected: Sequence[int], predicted: Sequence[int], num_labels: int) -
 
 
 def score_regression(expected: np.ndarray, predicted: np.ndarray) -> dict[str, Any]:
-    """Pearson's and Spearman's correlation and the mean squared error; [N] both.
+    """Pearson's and Spearman's correlation, mean absolute and squared error; [N] both.
 
-    A correlation with constant predictions does not exist and counts as 0.
+    A correlation with constant predictions does not exist and counts as 0. Of whole numbers, such
+    as stars, `rounded_accuracy` is the fraction that is right once predictions are whole, too.
     """
     constant = len(expected) < 2 or np.ptp(expected) == 0 or np.ptp(predicted) == 0
     found = 0.0 if constant else float(stats.pearsonr(expected, predicted).statistic)
     ranked = 0.0 if constant else float(stats.spearmanr(expected, predicted).statistic)
-    return {
+    scores = {
         "pearson": found,
         "spearman": ranked,
+        "mean_absolute_error": float(np.mean(abs(expected - predicted))),
         "mean_squared_error": float(np.mean((expected - predicted) ** 2)),
     }
+    if is_whole(expected):
+        scores["rounded_accuracy"] = float(np.mean(rounded(predicted, expected) == expected))
+    return scores
+
+
+def is_whole(values: np.ndarray) -> bool:
+    """Whether all values are whole numbers."""
+    return bool((values == np.rint(values)).all())
+
+
+def rounded(predicted: np.ndarray, expected: np.ndarray) -> np.ndarray:
+    """Predicted values as whole numbers between the lowest and the highest expected one."""
+    return np.rint(np.clip(predicted, expected.min(), expected.max()))
 
 
 def score_task(
@@ -113,12 +160,12 @@ def score_task(
 
     Args:
         task: decides which.
-        targets: [N] int label ids, [N, K] 0 and 1 for `multi`, [N] float for `pair-regression`.
-        probabilities: [N, K]; [N, 1] predicted values for `pair-regression`.
+        targets: [N] int label ids, [N, K] 0 and 1 for `multi`, [N] float for values.
+        probabilities: [N, K]; [N, 1] predicted values.
         labels: K names.
         thresholds: [K], for `multi`; 0.5 without.
     """
-    if task == "pair-regression":
+    if has_values(task):
         return score_regression(targets, probabilities[:, 0])
     if task == "multi":
         return score_multi(targets, decide(task, probabilities, thresholds), labels)
@@ -129,7 +176,7 @@ def decide(
     task: Task, probabilities: np.ndarray, thresholds: np.ndarray | None = None
 ) -> np.ndarray:
     """What [N, K] probabilities come down to, in the shape of the targets of the task."""
-    if task == "pair-regression":
+    if has_values(task):
         return probabilities[:, 0]
     if task == "multi":
         return (probabilities >= (0.5 if thresholds is None else thresholds)).astype(np.int64)

@@ -4,6 +4,7 @@ import csv
 import json
 import platform
 from collections.abc import Mapping
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,11 @@ from malmoi.finetune.data.examples import Examples
 from malmoi.finetune.data.label_cells import write_list
 from malmoi.finetune.evaluation.scores import score, score_multi, score_regression
 from malmoi.finetune.training.cross_validation import CrossValidation
+from malmoi.inference.tasks import has_values
 from malmoi.text.reading.spreadsheet_cells import guarded_row
 
+# Version of report.json: raised by a change that a reader of it would notice.
+VERSION = 1
 _PACKAGES = ("malmoi", "torch", "transformers", "tokenizers", "scikit-learn", "numpy")
 
 
@@ -47,6 +51,28 @@ def write_report(path: Path, report: dict[str, Any]) -> None:
     path.write_text(text + "\n", encoding="utf-8")
 
 
+def data_facts(examples: Examples) -> dict[str, Any]:
+    """What `report.json` says of labelled texts as they were read."""
+    return {
+        "path": str(examples.path),
+        "sha256": examples.sha256,
+        "texts": len(examples.texts),
+        "per_label": examples.counts,
+        "left_out": {
+            "unlabelled": examples.unlabelled,
+            "repeated": examples.repeats,
+            "contradicting": examples.contradictions,
+            "empty": examples.empty,
+            "rare": examples.rare_texts,
+        },
+        "contradicting": [
+            {name: value for name, value in asdict(one).items() if name != "text"}
+            for one in examples.contradicting
+        ],
+        "rare": dict(examples.rare),
+    }
+
+
 def write_predictions(
     path: Path,
     examples: Examples,
@@ -61,7 +87,7 @@ def write_predictions(
     last columns, `predicted NAME`.
     """
     parts = alone or {}
-    regression = examples.task == "pair-regression"
+    regression = has_values(examples.task)
     with path.open("w", encoding="utf-8-sig", newline="") as file:
         writer = csv.writer(file)
         pair = [] if examples.pairs is None else ["pair"]
@@ -93,7 +119,7 @@ def write_predictions(
 def _shown(examples: Examples, predicted: Any) -> str:
     if examples.task == "multi":
         return write_list([examples.labels[index] for index in np.flatnonzero(predicted)])
-    if examples.task == "pair-regression":
+    if has_values(examples.task):
         return f"{predicted:.4f}"
     return examples.labels[int(predicted)]
 
@@ -102,7 +128,7 @@ def pooled_scores(result: CrossValidation) -> dict[str, Any]:
     """Scores of all held-out predictions together; of several seeds every text counts S times."""
     predicted = np.concatenate([result.predicted(seed) for seed in result.seeds])
     expected = np.concatenate([result.targets for _ in result.seeds])
-    if result.task == "pair-regression":
+    if has_values(result.task):
         return score_regression(expected, predicted)
     if result.task == "multi":
         return score_multi(expected, predicted, result.labels)

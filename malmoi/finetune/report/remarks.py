@@ -33,7 +33,7 @@ def remarks(scores: Mapping[str, Any], *, weighted: bool) -> list[ScoreRemark]:
     texts = {name: int(found["support"]) for name, found in labels.items()}
     if not sum(texts.values()):
         return []
-    found = [_majority(texts), *_few(scores, texts)]
+    found = [_majority(texts), *_distances(scores), *_few(scores, texts)]
     return found if weighted else found + _missed(labels, texts)
 
 
@@ -81,6 +81,21 @@ def _majority(texts: Mapping[str, int]) -> ScoreRemark:
         korean=f"비교: 모든 텍스트에 {name} 라벨을 붙이면 정확도 {share:.1%}, 매크로 F1 "
         f"{macro:.3f}입니다.",
     )
+
+
+def _distances(scores: Mapping[str, Any]) -> list[ScoreRemark]:
+    found = scores.get("distances")
+    if not found:
+        return []
+    mean, one = found["mean_distance"], found["off_by_one"]
+    return [
+        ScoreRemark(
+            english=f"labels look ordered: predictions are off by {mean:.3f} on average, and "
+            f"{one:.1%} of the mistakes by one; --task value learns them as numbers",
+            korean=f"라벨이 순서대로인 것 같습니다. 예측은 평균 {mean:.2f}만큼 빗나갔고, 틀린 것 "
+            f"가운데 {one:.1%}는 한 칸 차이입니다.",
+        )
+    ]
 
 
 def _few(scores: Mapping[str, Any], texts: Mapping[str, int]) -> list[ScoreRemark]:

@@ -18,6 +18,11 @@ _COLUMNS: dict[Task, tuple[tuple[str, str], ...]] = {
     "single": (("macro_f1", "macro F1"), ("weighted_f1", "weighted F1"), ("accuracy", "accuracy")),
     "multi": (("macro_f1", "macro F1"), ("micro_f1", "micro F1"), ("accuracy", "accuracy")),
     "pair": (("macro_f1", "macro F1"), ("weighted_f1", "weighted F1"), ("accuracy", "accuracy")),
+    "value": (
+        ("spearman", "Spearman"),
+        ("mean_absolute_error", "absolute error"),
+        ("rounded_accuracy", "rounded accuracy"),
+    ),
     "pair-regression": (
         ("spearman", "Spearman"),
         ("pearson", "Pearson"),
@@ -26,12 +31,12 @@ _COLUMNS: dict[Task, tuple[tuple[str, str], ...]] = {
 }
 
 
-def print_data(examples: Examples, split: SplitTexts, cut: str = "") -> None:
+def print_data(examples: Examples, split: SplitTexts | None = None, cut: str = "") -> None:
     """Say what is learnt from: how many texts of what, and what was left out.
 
     Args:
         examples: the texts.
-        split: what stays in one fold.
+        split: what stays in one fold; None of a test.
         cut: a line on texts that are too long; none where it is empty.
     """
     counts = ", ".join(f"{label} {count:,}" for label, count in examples.counts.items())
@@ -67,9 +72,17 @@ def print_data(examples: Examples, split: SplitTexts, cut: str = "") -> None:
         )
     if cut:
         print(cut)
-    for remark in remarks_on_alike(split):
+    if (test := examples.own_test) is not None:
+        print(f"test: {len(test.examples.texts):,} {what} that are in no fold: {test.origin}")
+        for line, count in (
+            (f"left out {{:,}} {what} that stand in the test", test.in_both),
+            ("{:,} rows of a part for development are learnt, too", test.joined),
+        ):
+            if count:
+                print(line.format(count))
+    for remark in remarks_on_alike(split) if split is not None else ():
         print(remark.english)
-    if split.groups is not None:
+    if split is not None and split.groups is not None:
         sizes = np.bincount(split.groups)
         print(
             f"groups: {sizes[sizes > 1].sum():,} {what} in {(sizes > 1).sum():,} groups of "
@@ -129,7 +142,11 @@ def print_remarks(result: CrossValidation, *, weighted: bool) -> None:
 
 def fold_table(result: CrossValidation) -> str:
     """All folds, then mean ± standard deviation and the 95% interval of the mean; aligned text."""
-    columns = _COLUMNS[result.task]
+    columns = [
+        (key, name)
+        for key, name in _COLUMNS[result.task]
+        if all(key in fold.scores for fold in result.results)
+    ]
     seeds = len(result.seeds) > 1
     header = [*(["seed"] if seeds else []), "fold", "texts", *(name for _, name in columns)]
     # A linear model has none.

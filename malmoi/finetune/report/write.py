@@ -5,7 +5,7 @@ docs/reference/report-json.md describes `report.json`.
 
 import json
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -22,20 +22,27 @@ from malmoi.finetune.evaluation.learning_curve import CurvePoint
 from malmoi.finetune.evaluation.selective import Accepted, accepted_shares
 from malmoi.finetune.plan import KfoldPlan, QuickPlan
 from malmoi.finetune.report.files import (
+    VERSION,
+    data_facts,
     package_versions,
     pooled_scores,
     write_predictions,
     write_report,
 )
-from malmoi.finetune.report.page import ComparedRow, ReportContent, write_report_page
+from malmoi.finetune.report.page import (
+    ComparedRow,
+    ReportContent,
+    ValueContent,
+    write_report_page,
+)
 from malmoi.finetune.report.remarks import remarks_on_alike
+from malmoi.finetune.scoring import Evaluation
 from malmoi.finetune.training.cross_validation import CrossValidation
 from malmoi.finetune.training.linear_folds import Added
 from malmoi.inference.calibration import CALIBRATION
 from malmoi.inference.learnt_texts import text_keys, write_learnt
+from malmoi.inference.tasks import has_values
 
-# Version of report.json: raised by a change that a reader of it would notice.
-VERSION = 1
 _ENCODER_ALONE, _LINEAR_ALONE = "인코더만", "선형 모델만"
 
 
@@ -91,21 +98,38 @@ class Measured:
         return accepted_shares(probabilities, result.targets, result.fold_of(result.seeds[0]))
 
 
-def write_run(folder: Path, measured: Measured, started: float) -> None:
+def write_run(
+    folder: Path, measured: Measured, started: float, tested: Evaluation | None = None
+) -> None:
     """Write all of a run but the classifier: `report.json`, `predictions.csv`, and the page.
 
     Args:
         folder: is there, and empty.
         measured: what there is to say.
         started: when the run began, by `time.monotonic`.
+        tested: the classifier on a test of its own.
     """
     added = measured.added
     alone = {} if added is None else {"encoder": added.encoder, "linear": added.linear}
     write_predictions(folder / "predictions.csv", measured.examples, measured.result, alone)
     report = report_of(measured) | {"seconds": round(time.monotonic() - started, 3)}
+    if tested is not None and measured.examples.own_test is not None:
+        report["test"] = {
+            "path": str(tested.examples.path),
+            "origin": measured.examples.own_test.origin,
+            "texts": len(tested.examples.texts),
+            "pooled": tested.scores,
+            "intervals_95": tested.intervals,
+        }
     write_report(folder / "report.json", report)
+    content: ReportContent | ValueContent | None = None
     if measured.calibration is not None:
-        write_report_page(folder / "report.html", _page_of(measured, measured.calibration))
+        content = _page_of(measured, measured.calibration)
+    elif has_values(measured.examples.task):
+        content = _value_page_of(measured)
+    if content is not None:
+        card = None if tested is None else tested.card
+        write_report_page(folder / "report.html", replace(content, own_test=card))
 
 
 def complete_model(model: Path, measured: Measured, before: np.ndarray | None = None) -> None:
@@ -129,28 +153,17 @@ def complete_model(model: Path, measured: Measured, before: np.ndarray | None = 
 def report_of(measured: Measured) -> dict[str, Any]:
     """What `report.json` says, but for the versions and the time it took."""
     examples, result = measured.examples, measured.result
-    score = "spearman" if examples.task == "pair-regression" else "f1"
+    own_test = examples.own_test
+    score = "spearman" if has_values(examples.task) else "f1"
+    data = data_facts(examples)
+    data["left_out"]["learnt"] = measured.learnt
+    if own_test is not None:
+        data["left_out"]["in_test"] = own_test.in_both
     report: dict[str, Any] = {
         "version": VERSION,
         "plan": measured.plan.as_json(),
-        "data": {
-            "path": str(examples.path),
-            "sha256": examples.sha256,
-            "texts": len(examples.texts),
-            "per_label": examples.counts,
-            "left_out": {
-                "unlabelled": examples.unlabelled,
-                "repeated": examples.repeats,
-                "contradicting": examples.contradictions,
-                "empty": examples.empty,
-                "rare": examples.rare_texts,
-                "learnt": measured.learnt,
-            },
-            "contradicting": [
-                {name: value for name, value in asdict(one).items() if name != "text"}
-                for one in examples.contradicting
-            ],
-            "rare": dict(examples.rare),
+        "data": data
+        | {
             "in_one_fold": measured.split.rule,
             "same_letters": measured.split.same_letters,
             "near_duplicates": measured.split.near_duplicates,
@@ -209,7 +222,24 @@ def _page_of(measured: Measured, calibration: Calibration) -> ReportContent:
         contradicting=examples.contradicting,
         contradictions=examples.contradictions,
         weighted=plan.weighted,
-        alike=remarks_on_alike(measured.split),
+        notes=remarks_on_alike(measured.split),
+        settings=plan.shown(),
+        environment=package_versions() | asdict(plan.execution),
+    )
+
+
+def _value_page_of(measured: Measured) -> ValueContent:
+    result, plan = measured.result, measured.plan
+    first = result.seeds[0]
+    return ValueContent(
+        title=measured.examples.path.name,
+        texts=measured.examples.shown_texts,
+        ids=measured.examples.ids,
+        values=result.targets,
+        predicted=result.predicted(first),
+        scores=pooled_scores(result),
+        fold_scores=[fold.scores for fold in result.of_seed(first)],
+        notes=remarks_on_alike(measured.split),
         settings=plan.shown(),
         environment=package_versions() | asdict(plan.execution),
     )

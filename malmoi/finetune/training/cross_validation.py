@@ -21,7 +21,7 @@ from malmoi.finetune.evaluation.scores import Summary, decide, score_task, summa
 from malmoi.finetune.plan import TrainingPlan
 from malmoi.finetune.training.encoders import load_for_classification
 from malmoi.finetune.training.fit import OnStep, TrainingData, TrainingOutcome, steps_in, train
-from malmoi.inference.tasks import Task, main_score
+from malmoi.inference.tasks import Task, has_values, main_score
 from malmoi.inference.torch_engine import DeviceTokens, predict_probabilities
 from malmoi.transformers_models import save_model
 
@@ -153,7 +153,7 @@ class CrossValidation:
     @cached_property
     def summary(self) -> Summary:
         """Mean, deviation and 95% interval of `fold_scores`."""
-        lowest = -1.0 if self.task == "pair-regression" else 0.0
+        lowest = -1.0 if has_values(self.task) else 0.0
         return summarize(self.fold_scores, self.folds, lowest=lowest)
 
     @property
@@ -189,7 +189,7 @@ class CrossValidation:
         found = np.zeros(self.targets.shape, dtype=np.float64)
         for result in self.of_seed(seed):
             found[result.places] = decide(self.task, result.probabilities, result.thresholds)
-        return found if self.task == "pair-regression" else found.astype(np.int64)
+        return found if has_values(self.task) else found.astype(np.int64)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -194,25 +194,31 @@ def _head_rows(config: PreTrainedConfig, labels: list[str], task: Task, place: s
 
 def _keep_rows(model: PreTrainedModel, labels: list[str], rows: list[int], place: str) -> None:
     """Put the outputs of a trained head into the order of `labels`; others are left out."""
-    prefix = f"{model.base_model_prefix}."
-    linear = [
-        module
-        for name, module in model.named_modules()
-        if isinstance(module, nn.Linear) and not name.startswith(prefix)
-    ]
-    if not linear or linear[-1].out_features != len(model.config.id2label or {}):
+    last = output_layer(model)
+    if last is None:
         raise InputError(
             "expected a head that ends in an output a label in {where}, found another kind; give "
             "--model, which puts a new head on its encoder",
             where=place,
         )
-    last = linear[-1]
     last.weight = nn.Parameter(last.weight.data[rows].clone())
     if last.bias is not None:
         last.bias = nn.Parameter(last.bias.data[rows].clone())
     last.out_features = len(rows)
     _name_labels(model.config, labels)
     model.num_labels = len(labels)  # type: ignore[assignment]
+
+
+def output_layer(model: PreTrainedModel) -> nn.Linear | None:
+    """The layer with an output a label, of what is no part of the encoder; None without one."""
+    prefix = f"{model.base_model_prefix}."
+    linear = [
+        module
+        for name, module in model.named_modules()
+        if isinstance(module, nn.Linear) and not name.startswith(prefix)
+    ]
+    labels = len(model.config.id2label or {})
+    return linear[-1] if linear and linear[-1].out_features == labels else None
 
 
 def _check_whole_head(report: dict[str, Any], place: str) -> None:

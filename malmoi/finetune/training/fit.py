@@ -22,11 +22,12 @@ from malmoi.finetune.data.folds import split_off
 from malmoi.finetune.evaluation.scores import choose_thresholds, score_task
 from malmoi.finetune.plan import TrainingPlan, plan_training
 from malmoi.finetune.settings import TrainSettings
+from malmoi.finetune.training.encoders import output_layer
 from malmoi.finetune.training.losses import balanced_weights, make_loss
 from malmoi.finetune.training.subword_dropout import SubwordDropout, WordPieces, word_pieces_of
 from malmoi.inference.batching import TokenizedTexts, tokenize_all
 from malmoi.inference.first_token import logits_of
-from malmoi.inference.tasks import Task, main_score
+from malmoi.inference.tasks import Task, has_values, main_score
 from malmoi.inference.torch_engine import DeviceTokens, predict_probabilities
 from malmoi.schedule import warmup_then_decay
 from malmoi.transformers_models import longest_input
@@ -55,6 +56,7 @@ class TrainingData:
         strata: [N], see `malmoi.finetune.data.folds.strata_of`.
         groups: [N], see `malmoi.finetune.data.folds.near_duplicate_groups`, or None.
         word_pieces: of the tokenizer; only subword dropout needs them.
+        keep_head: models begin with the head of a finished classifier.
     """
 
     task: Task
@@ -64,6 +66,7 @@ class TrainingData:
     strata: np.ndarray
     groups: np.ndarray | None = None
     word_pieces: WordPieces | None = None
+    keep_head: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,6 +164,7 @@ def train(
     """
     device = device or choose_device()
     places, dev = _keep_out(data, places, training, seed)
+    data, unit = _standardized(model, data, places)
     set_seed(seed)
     model.train().to(device)
     model.set_attn_implementation(attention_for(device))
@@ -184,6 +188,7 @@ def train(
                 if best.is_enough(scores[main_score(data.task)], epoch, model):
                     break
         best.restore(model)
+    _rescale(model, *unit)
     if training.gradient_checkpointing:
         model.activation_checkpointing_disable()
     model.eval()
@@ -195,6 +200,33 @@ def train(
     return TrainingOutcome(
         epochs=epoch, best_epoch=best_epoch, dev_texts=len(dev), thresholds=thresholds
     )
+
+
+def _standardized(
+    model: PreTrainedModel, data: TrainingData, places: np.ndarray
+) -> tuple[TrainingData, tuple[float, float]]:
+    """Values with mean 0 and deviation 1 over `places`: 80 points are learnt as fast as 4 stars.
+
+    Returns:
+        The data, and scale and shift that give values in their own unit again; 1 and 0 of labels.
+    """
+    if not has_values(data.task) or getattr(output_layer(model), "bias", None) is None:
+        return data, (1.0, 0.0)
+    values = data.targets[places]
+    shift, scale = float(values.mean()), float(values.std()) or 1.0
+    if data.keep_head:
+        _rescale(model, 1 / scale, -shift / scale)
+    return replace(data, targets=(data.targets - shift) / np.float32(scale)), (scale, shift)
+
+
+def _rescale(model: PreTrainedModel, scale: float, shift: float) -> None:
+    """Multiply all outputs and add to them."""
+    layer = output_layer(model)
+    if layer is None or (scale, shift) == (1.0, 0.0):
+        return
+    with torch.no_grad():
+        layer.weight.mul_(scale)
+        layer.bias.mul_(scale).add_(shift)
 
 
 def _keep_out(

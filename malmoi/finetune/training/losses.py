@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from malmoi.inference.tasks import Task
+from malmoi.inference.tasks import Task, has_values
 
 Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
@@ -25,7 +25,7 @@ def make_loss(
 
     Targets are [B] int64 label ids, or [B, K] probabilities of a teacher where the loss is cross
     entropy; [B, K] 0 and 1 for `multi` (mean over labels as well); [B] float32 for
-    `pair-regression`, whose loss is the squared error.
+    values, whose loss is the squared error.
 
     Args:
         task: decides the kind.
@@ -35,7 +35,7 @@ def make_loss(
         label_smoothing: fraction of a target that is spread over all labels (Szegedy et al. 2016,
             "Rethinking the Inception Architecture", section 7).
     """
-    if task == "pair-regression":
+    if has_values(task):
         return lambda logits, targets: functional.mse_loss(logits[:, 0], targets)
     if task == "multi":
         return _binary(weights, focal_gamma, label_smoothing)

@@ -9,6 +9,7 @@ from malmoi.finetune.data.examples import Examples
 from malmoi.finetune.settings import StartKeys
 from malmoi.finetune.training.encoders import encoder_source, labels_of
 from malmoi.inference.learnt_texts import read_learnt, text_keys
+from malmoi.inference.tasks import has_values
 from malmoi.model_folders import better_read, find_encoder
 
 _SHOWN_LABELS = 20
@@ -113,7 +114,7 @@ def describe_starting_model(
         if left_out:
             lines.append(f"left out {left_out:,} texts that it has learnt")
         dropped = [label for label in starting.labels if label not in examples.labels]
-        if dropped and examples.task != "pair-regression":
+        if dropped and not has_values(examples.task):
             lines.append(f"its labels {', '.join(dropped)} are not in the data and are left out")
         return lines
     lines = [

@@ -68,6 +68,7 @@ class ColumnRequest:
         any_pair: look for first and second texts by the pairs of names that are known.
         usual_labels: names of label columns to look for.
         others: names of columns whose cells are wanted, too, and what each is: label or group.
+        optional: names of columns whose cells are wanted where a table has them.
         all_cells: give the cells of all columns.
         keep_blank: give rows that hold nothing, too, where others follow them.
     """
@@ -82,6 +83,7 @@ class ColumnRequest:
     any_pair: bool = False
     usual_labels: tuple[str, ...] = LABEL_COLUMNS
     others: Mapping[str, str] = field(default_factory=dict)
+    optional: tuple[str, ...] = ()
     all_cells: bool = False
     keep_blank: bool = False
 
@@ -124,6 +126,11 @@ class ColumnRequest:
             id=identifier,
             pair=pair,
             others=tuple(_named_place(columns, *other, where) for other in self.others.items()),
+            optional=tuple(
+                (name, places[0])
+                for name in self.optional
+                if (places := _places(columns, (name,))) and places[0] not in (text, label)
+            ),
             passed_over=passed_over,
             labels_passed_over=tuple(
                 (columns[place], _LESS_USUAL) for place in labels_passed_over if place != text
@@ -145,6 +152,7 @@ class ColumnPlaces:
 
     Attributes:
         others: of `ColumnRequest.others`, in their order.
+        optional: of `ColumnRequest.optional`, those that are there, by name.
         passed_over: columns that could have been the text by their name, and why they are not.
         labels_passed_over: the same of the label.
     """
@@ -154,6 +162,7 @@ class ColumnPlaces:
     id: int | None
     pair: int | None = None
     others: tuple[int, ...] = ()
+    optional: tuple[tuple[str, int], ...] = ()
     passed_over: tuple[tuple[str, str], ...] = field(default=(), compare=False)
     labels_passed_over: tuple[tuple[str, str], ...] = field(default=(), compare=False)
 

@@ -363,8 +363,11 @@ def _records_of_cells(
     only_said = _is_mac_chat(table) and not request.all_cells
     # A column that is not there reads the text column instead, and is then ignored.
     located = [places.text if p is None else p for p in (places.label, places.id, places.pair)]
-    others = range(len(names)) if request.all_cells else places.others
-    columns = names if request.all_cells else list(request.others)
+    others: Sequence[int] = range(len(names))
+    columns = names
+    if not request.all_cells:
+        others = [*places.others, *(place for _, place in places.optional)]
+        columns = [*request.others, *(name for name, _ in places.optional)]
     needed = [places.text] if places.pair is None else [places.text, places.pair]
     if request.wants_label:
         needed += located[:2]
@@ -468,6 +471,7 @@ def _record_of_object(
         cells = {whole_characters(key): cell for key, cell in _own_cells(row).items()}
     else:
         cells = {asked: row[name] for asked, name in zip(request.others, others, strict=True)}
+        cells |= {asked: row.get(keys[place]) for asked, place in places.optional}
     return Record(
         id=_identifier(None if places.id is None else row.get(keys[places.id]), source, place),
         text=text_of_object(row, keys[places.text], where),

@@ -13,7 +13,7 @@ import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from malmoi.errors import InputError
-from malmoi.finetune.data.examples import read_examples
+from malmoi.finetune.data.reading import read_examples
 from malmoi.finetune.data.row_format import RowFormat
 from malmoi.inference.classifier import Classifier
 from malmoi.inference.prediction import ValuePrediction

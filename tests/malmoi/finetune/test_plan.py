@@ -117,7 +117,7 @@ def test_every_recipe_plans() -> None:
 def test_the_flags_of_k_fold() -> None:
     """Further settings are keys of recipes."""
     assert [item.name for item in fields(KfoldSettings)] == [
-        *("labels", "data", "task", "text_column", "label_column", "pair_column"),
+        *("labels", "data", "task", "text_column", "label_column", "pair_column", "test"),
         *("model", "epochs", "learning_rate", "batch_size", "max_length", "quick"),
         *("recipe", "set"),
         *("folds", "seeds", "rare", "group_near_duplicates", "baselines"),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from malmoi.errors import InputError
-from malmoi.finetune.data.examples import read_examples
+from malmoi.finetune.data.reading import read_examples
 from malmoi.finetune.data.source import find_data
 from malmoi.finetune.run_config import read_config
 from malmoi.finetune.settings import KfoldSettings

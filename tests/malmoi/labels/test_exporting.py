@@ -15,7 +15,7 @@ from malmoi.__main__ import main
 from malmoi.commands.labels import LabelsSettings
 from malmoi.commands.labels import main as command
 from malmoi.errors import InputError
-from malmoi.finetune.data.examples import read_examples
+from malmoi.finetune.data.reading import read_examples
 from malmoi.finetune.data.source import find_data
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.annotating import Act, Suggestion, save_acts

@@ -10,7 +10,7 @@ from sqlalchemy import create_engine, make_url, text
 import malmoi.labels.connection
 from malmoi.command_line import run_command
 from malmoi.errors import InputError
-from malmoi.finetune.data.examples import read_examples
+from malmoi.finetune.data.reading import read_examples
 from malmoi.finetune.data.source import find_data
 from malmoi.finetune.kfold import ABOUT, main
 from malmoi.finetune.settings import KfoldSettings

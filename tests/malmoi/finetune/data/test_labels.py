@@ -13,8 +13,9 @@ import pyarrow.parquet
 import pytest
 
 from malmoi.errors import InputError
-from malmoi.finetune.data.examples import Examples, read_examples
+from malmoi.finetune.data.examples import Examples
 from malmoi.finetune.data.label_cells import labels_in, write_list
+from malmoi.finetune.data.reading import read_examples
 from malmoi.finetune.data.row_format import RowFormat
 from malmoi.labels.label_names import (
     in_order,

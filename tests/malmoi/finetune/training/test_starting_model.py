@@ -12,7 +12,7 @@ from transformers import PreTrainedModel
 
 from lab.release.packing import pack_classifier
 from malmoi.errors import InputError
-from malmoi.finetune.data.examples import read_examples
+from malmoi.finetune.data.reading import read_examples
 from malmoi.finetune.training.encoders import load_for_classification
 from malmoi.inference.learnt_texts import LEARNT, read_learnt, text_keys, write_learnt
 from tests.malmoi.finetune.conftest import LABELS, WriteCsv, separable

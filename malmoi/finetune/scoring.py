@@ -1,0 +1,290 @@
+"""A finished classifier on labelled texts that it has not learnt: `--test` and `malmoi evaluate`.
+
+Legend: N texts, K labels of the classifier.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from malmoi.errors import InputError
+from malmoi.finetune.data.examples import Examples
+from malmoi.finetune.evaluation.calibration import Calibration
+from malmoi.finetune.evaluation.intervals import intervals_95, with_interval
+from malmoi.finetune.evaluation.scores import score_task
+from malmoi.finetune.evaluation.selective import Accepted, accepted_by
+from malmoi.finetune.report.files import (
+    VERSION,
+    data_facts,
+    package_versions,
+    write_predictions,
+    write_report,
+)
+from malmoi.finetune.report.page import ReportContent, ValueContent, write_report_page
+from malmoi.finetune.report.remarks import ScoreRemark, remarks
+from malmoi.finetune.training.cross_validation import CrossValidation, FoldResult
+from malmoi.inference.calibration import accepted_confidences
+from malmoi.inference.classifier import Classifier
+from malmoi.inference.learnt_texts import read_learnt, text_keys
+from malmoi.inference.prediction import ValuePrediction
+from malmoi.inference.tasks import has_values, main_score
+from malmoi.labels.label_names import nearest_label
+from malmoi.model_folders import classifier_folder
+
+# What predictions.csv says of texts that are in no fold.
+_NO_FOLD = 0
+_KOREAN = {"macro_f1": "매크로 F1", "spearman": "스피어만 상관"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """What a classifier says of N labelled texts.
+
+    Attributes:
+        name: of the classifier.
+        engine: that computed.
+        temperature: of its probabilities.
+        known: labels that it knows, K; the examples may have more.
+        examples: the texts.
+        result: its predictions, as of one fold.
+        learnt: texts left out because it has learnt them; None where it does not say which.
+        accepts: wished accuracy to the confidence that reached it in k-fold.
+        seconds: that it took.
+    """
+
+    name: str
+    engine: str
+    temperature: float
+    known: int
+    examples: Examples
+    result: CrossValidation
+    learnt: int | None
+    accepts: dict[float, float]
+    seconds: float
+
+    @property
+    def scores(self) -> dict[str, Any]:
+        """See `malmoi.finetune.evaluation.scores.score_task`."""
+        return self.result.results[0].scores
+
+    @cached_property
+    def intervals(self) -> dict[str, list[float]]:
+        """See `malmoi.finetune.evaluation.intervals`."""
+        result = self.result
+        predicted = result.predicted(_NO_FOLD)
+        return intervals_95(result.task, result.targets, predicted, result.labels)
+
+    @cached_property
+    def calibration(self) -> Calibration | None:
+        """How far probabilities can be believed, without and with temperature; of one label."""
+        if self.examples.task != "single":
+            return None
+        found = self.result.probabilities(_NO_FOLD)
+        return Calibration.of_scaled(found, self.result.targets, self.temperature)
+
+    @cached_property
+    def accepted(self) -> list[Accepted]:
+        """What answering sure texts alone brings here, by the confidences of k-fold."""
+        if self.examples.task != "single":
+            return []
+        return accepted_by(self.accepts, self.result.probabilities(_NO_FOLD), self.result.targets)
+
+    @property
+    def strange(self) -> dict[str, int]:
+        """Labels that the classifier does not know, and how many texts have them."""
+        return {
+            label: count
+            for label, count in list(self.examples.counts.items())[self.known :]
+            if count
+        }
+
+    @property
+    def card(self) -> tuple[str, str]:
+        """The main score for the page of k-fold: a number, and what it is."""
+        name = main_score(self.examples.task)
+        low, high = self.intervals[name]
+        words = f"따로 둔 시험 글 {len(self.examples.texts):,}개의 {_KOREAN[name]}"
+        return f"{self.scores[name]:.4f}", f"{words} (95% 구간 {low:.3f}~{high:.3f})"
+
+
+def evaluate(classifier: Classifier, model: str | Path, examples: Examples) -> Evaluation:
+    """Ask a classifier about texts that it has not learnt.
+
+    Args:
+        classifier: to ask.
+        model: what it was loaded from.
+        examples: as `malmoi.finetune.data.reading.read_test` gives them.
+
+    Raises:
+        InputError: it has learnt all of the texts.
+    """
+    started, folder = time.monotonic(), classifier_folder(model)
+    learnt, before = read_learnt(folder), len(examples.texts)
+    if learnt is not None:
+        known = np.isin(text_keys(examples.texts, examples.pairs), learnt)
+        if known.all():
+            raise InputError(
+                "{model} has learnt all {texts:,} texts of {path}, which a score on them would "
+                "only repeat; give texts that it has not learnt",
+                model=model,
+                texts=before,
+                path=examples.path,
+            )
+        examples = examples.only(np.flatnonzero(~known))
+    found = classifier.predict(examples.texts, examples.pairs)
+    probabilities = np.zeros((len(found), len(examples.labels)), dtype=np.float32)
+    for place, said in enumerate(found):
+        values = [said.value] if isinstance(said, ValuePrediction) else said.probabilities.values()
+        probabilities[place, : len(values)] = list(values)
+    thresholds = np.full(len(examples.labels), 0.5, dtype=np.float32)
+    chosen = classifier.description.thresholds
+    thresholds[: len(chosen)] = chosen
+    fold = FoldResult(
+        seed=_NO_FOLD,
+        fold=_NO_FOLD,
+        places=np.arange(len(found)),
+        probabilities=probabilities,
+        thresholds=thresholds if chosen else None,
+        scores=score_task(
+            examples.task, examples.targets, probabilities, examples.labels, thresholds
+        ),
+        seconds=time.monotonic() - started,
+    )
+    return Evaluation(
+        name=classifier.name,
+        engine=classifier.engine,
+        temperature=classifier.temperature,
+        known=len(classifier.labels),
+        examples=examples,
+        result=CrossValidation(
+            task=examples.task,
+            labels=examples.labels,
+            targets=examples.targets,
+            folds=1,
+            seeds=(_NO_FOLD,),
+            results=[fold],
+        ),
+        learnt=None if learnt is None else before - len(examples.texts),
+        accepts=accepted_confidences(folder),
+        seconds=fold.seconds,
+    )
+
+
+def write_evaluation(folder: Path, found: Evaluation) -> None:
+    """Write `report.json`, `predictions.csv` and, of one label or a value, `report.html`.
+
+    Args:
+        folder: is there, and empty.
+        found: what there is to say.
+    """
+    write_predictions(folder / "predictions.csv", found.examples, found.result)
+    write_report(folder / "report.json", _report_of(found))
+    if (content := _page_of(found)) is not None:
+        write_report_page(folder / "report.html", content, keywords=False)
+
+
+def _page_of(found: Evaluation) -> ReportContent | ValueContent | None:
+    examples, calibration = found.examples, found.calibration
+    settings = {"classifier": found.name, "engine": found.engine}
+    if calibration is not None:
+        return ReportContent(
+            title=examples.path.name,
+            labels=examples.labels,
+            texts=examples.texts,
+            ids=examples.ids,
+            label_ids=examples.targets,
+            calibration=calibration,
+            accepted=found.accepted,
+            contradicting=examples.contradicting,
+            contradictions=examples.contradictions,
+            weighted=True,
+            notes=notes_of(found),
+            intervals=found.intervals,
+            settings=settings,
+            environment=package_versions(),
+        )
+    if not has_values(examples.task):
+        return None
+    return ValueContent(
+        title=examples.path.name,
+        texts=examples.shown_texts,
+        ids=examples.ids,
+        values=examples.targets,
+        predicted=found.result.predicted(_NO_FOLD),
+        scores=found.scores,
+        notes=notes_of(found),
+        intervals=found.intervals,
+        settings=settings,
+        environment=package_versions(),
+    )
+
+
+def _report_of(found: Evaluation) -> dict[str, Any]:
+    data = data_facts(found.examples)
+    data["left_out"]["learnt"] = found.learnt
+    report = {
+        "version": VERSION,
+        "classifier": found.name,
+        "engine": found.engine,
+        "data": data | {"labels_not_known": found.strange, "in_one_fold": "no folds"},
+        "pooled": found.scores,
+        "intervals_95": found.intervals,
+        "seconds": round(found.seconds, 3),
+    }
+    if found.calibration is not None:
+        report["calibration"] = found.calibration.describe()
+        report["accept"] = [one.describe() for one in found.accepted]
+    return report
+
+
+def notes_of(found: Evaluation) -> list[ScoreRemark]:
+    """What the scores do not say by themselves."""
+    notes = []
+    if found.strange:
+        notes.append(_on_strange(found.strange, found.result.labels[: found.known]))
+    if found.learnt:
+        notes.append(
+            ScoreRemark(
+                english=f"left out {found.learnt:,} texts that the classifier has learnt",
+                korean=f"모델이 학습한 글 {found.learnt:,}개는 뺐습니다.",
+            )
+        )
+    if found.learnt is None:
+        notes.append(
+            ScoreRemark(
+                english="the classifier does not list the texts that it has learnt; if some are "
+                "among these, the scores are too high",
+                korean="모델이 어떤 글을 학습했는지 알 수 없습니다. 여기 있는 글을 학습했다면 "
+                "점수가 실제보다 높습니다.",
+            )
+        )
+    return notes
+
+
+def _on_strange(counts: dict[str, int], known: Sequence[str]) -> ScoreRemark:
+    shown = []
+    for label, count in counts.items():
+        near = nearest_label(label, known)
+        shown.append(f"{label} ({count:,}{f'; did you mean {near}?' if near else ''})")
+    korean = ", ".join(f"{label} {count:,}개" for label, count in counts.items())
+    return ScoreRemark(
+        english="labels that the classifier does not know, whose texts count as wrong: "
+        + ", ".join(shown),
+        korean=f"모델이 모르는 라벨의 글은 틀린 것으로 셉니다: {korean}.",
+    )
+
+
+def print_evaluation(found: Evaluation) -> None:
+    """Say the scores, and what they do not say."""
+    count = f"{len(found.examples.texts):,} {found.examples.what}"
+    print(f"test: {with_interval(found.scores, found.intervals)}, with 95% intervals, of {count}")
+    notes = notes_of(found)
+    if found.examples.task in ("single", "pair"):
+        notes = remarks(found.scores, weighted=True) + notes
+    for note in notes:
+        print(note.english, flush=True)
