@@ -327,6 +327,21 @@ def test_the_labels_of_what_another_tool_exported_are_offered() -> None:
     assert label_values(source, way, "single") == ["부정"]
 
 
+def test_a_trial_of_several_files_counts_each_as_if_those_before_were_in(workplace: Path) -> None:
+    access = made()
+    groups = []
+    for name, column in (("a.csv", "label"), ("b.csv", "라벨")):
+        source = source_of_upload(name, f"text,{column}\n하나,긍정\n{name},부정\n".encode())
+        way = WayOfReading(options=ReadOptions(text_column="text"), label_column=column)
+        groups.append((way, [source]))
+    for is_trial in (True, False):
+        job = start_import(access, ImportOrder(groups=groups, is_trial=is_trial))
+        assert job.wait(120) and job.error is None
+        done = job.result
+        assert (done.rows, done.new_texts, done.labels, done.verdicts["same"]) == (4, 3, 3, 1)
+        assert progress(access).texts == (0 if is_trial else 3)
+
+
 def test_an_import_goes_on_without_the_page_and_says_how_far_it_is(workplace: Path) -> None:
     access = made()
     lines = "\n".join(f"글 {number}번입니다" for number in range(4_000)).encode()

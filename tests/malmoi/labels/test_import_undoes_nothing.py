@@ -195,9 +195,18 @@ def test_of_rows_that_contradict_each_other_the_first_holds(
     table.write_text("text,label\n하나,부정", encoding="utf-8")
     run("import", table, label_column="label")
     assert votes(access)[0] == {"import": "부정"}
+    # A file that was there before says nothing new, in a trial either.
+    before = table.read_bytes()
+    table.write_text("text,label\n하나,긍정", encoding="utf-8")
+    run("import", table, label_column="label")
+    table.write_bytes(before)
+    for trial in (True, False):
+        said = run("import", table, label_column="label", dry_run=trial)
+        assert "imported before, nothing is new" in said
+    assert votes(access)[0] == {"import": "긍정"}
     # But not of what somebody has done here.
     label_as(access, "import", 1, "중립", "mine")
-    table.write_text("text,label\n하나,긍정", encoding="utf-8")
+    table.write_text("text,label\n하나,긍정\n아홉,긍정", encoding="utf-8")
     said = run("import", table, label_column="label")
     assert "1 differ from what is here and do not say when" in said
     assert votes(access)[0] == {"import": "중립"}
