@@ -169,9 +169,7 @@ def draw_import(project: OpenProject, *, with_end: bool, while_labelling: bool =
     if job is None or not project.allows("admin"):
         return
     if is_trial(job):
-        if job.is_on:
-            draw_job(key, say("Counting what would come in"), stop=say("Cancel"))
-        return
+        return  # it stands where its button was
     if job.is_on:
         draw_job(key, say("Importing texts"), stop=say("Stop the import"))
         st.caption(
@@ -191,8 +189,11 @@ def is_trial(job: Job | None) -> bool:
 
 
 def ask_to_import(job: Job) -> bool:
-    """Draw what a trial has counted, and whether to import it; whether that is confirmed."""
+    """Draw what a trial counts, and whether to import it; whether that is confirmed."""
     key, outcome = job.key, job.result
+    if job.is_on:
+        draw_job(key, say("Counting what would come in"), stop=say("Cancel"))
+        return False
     with st.container(border=True, key="import_question"):
         if job.error is not None:
             explain_file(say("The texts were not imported."), job.error)

@@ -23,14 +23,13 @@ def draw_more_texts(project: OpenProject) -> None:
         st.info(say("Admins add texts. Ask an admin of the project."), icon=":material/lock:")
         return
     job = jobs().of(import_key(project.access.engine, project.access.project_id))
-    is_on = job is not None and job.is_on
-    if is_on and not is_trial(job):
+    if job is not None and job.is_on and not is_trial(job):
         return  # its bar stands above
     form = f"more{project.access.project_id}-{st.session_state.setdefault(_FORM, 0)}"
     chosen = choose_texts(form).files
     order = as_order(chosen)
-    is_counted = job is not None and is_trial(job) and (job.result or job.error)
-    if job is not None and is_counted and job.keeps.groups == order.groups:
+    is_asked = job is not None and is_trial(job) and (job.is_on or job.result or job.error)
+    if job is not None and is_asked and job.keeps.groups == order.groups:
         if ask_to_import(job):
             _start(project, order)
         return
@@ -42,7 +41,7 @@ def draw_more_texts(project: OpenProject) -> None:
         say("Import"),
         type="primary",
         icon=":material/upload:",
-        disabled=not chosen or is_on,
+        disabled=not chosen,
         key=f"{form}-import",
     ):
         # Of labels that are there, some may be newer than those of the files.
