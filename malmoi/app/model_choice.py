@@ -23,7 +23,7 @@ from malmoi.app.plain_text import escaped
 from malmoi.app.visit import Visit
 from malmoi.errors import InputError
 from malmoi.inference.classifier import Classifier
-from malmoi.inference.onnx_exports import measured_engine
+from malmoi.inference.engine_choice import known_engine
 from malmoi.labels.tasks import task_named
 
 MODEL = "model"
@@ -60,9 +60,7 @@ def choose_model(visit: Visit) -> ChosenModel | None:
     path = choose_name(models, visit.label_names)
     changed = stamp(path)
     try:
-        with st.spinner(
-            say("Loading the model… The first time the engines are compared, for half a minute.")
-        ):
+        with st.spinner(say("Loading the model…")):
             classifier = load_model(str(path), changed)
     except InputError as error:
         explain(
@@ -199,13 +197,13 @@ def preferred(models: Sequence[Path], labels: Sequence[str] = ()) -> int:
 
 
 def load_first() -> None:
-    """Load the model that the app begins with, where its engines are compared already.
+    """Load the model that the app begins with, where its engine is known already.
 
-    The comparison takes both cores for long: it waits until somebody wants a prediction.
+    A comparison takes both cores for long: it waits until somebody wants a prediction.
     """
     models = available_models()
     path = models[preferred(models)] if models else None
-    if path is not None and measured_engine(path) is not None:
+    if path is not None and known_engine(path) is not None:
         load_model(str(path), stamp(path))
 
 

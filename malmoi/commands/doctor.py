@@ -136,6 +136,7 @@ def _device() -> Iterator[Finding]:
 
 def _models() -> Iterator[Finding]:
     from malmoi.inference.onnx_exports import all_measurements
+    from malmoi.inference.processor import suited_engine
 
     places = [*runs("pretrain").glob("[!.]*/discriminator"), *(home() / "checkpoints").glob("*")]
     encoders = [path for path in sorted(places) if is_encoder(path)]
@@ -156,7 +157,7 @@ def _models() -> Iterator[Finding]:
         )
         yield Finding(True, "engine", f"{values['engine']} for {values['model']}: {others}")
     if not found:
-        line = "not compared yet; the first prediction of a model does, in half a minute"
+        line = f"{suited_engine()} by what the processor can do; --engine fastest compares them"
         yield Finding(True, "engine", line)
 
 

@@ -56,8 +56,8 @@ class PredictSettings:
     top_k: Annotated[int | None, Range(1)] = None
     """The likeliest labels, so many, with their scores, instead of the probability of every one."""
     engine: EngineChoice = "auto"
-    """What computes; auto is the fastest that agrees with torch-fp32, measured once a model and
-    machine."""
+    """What computes; fastest measures which agrees with torch-fp32 and is the fastest, auto takes
+    what was measured, else what suits the processor."""
     workers: Annotated[int | None, Range(1)] = None
     """Processes; by default one, which uses all cores. More pay off on many cores, where reading
     and cleaning keep one busy. With --cluster: cores at most; by default all of it."""

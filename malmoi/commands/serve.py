@@ -41,8 +41,8 @@ class ServeSettings(Limits):
     port: int = 8000
     """Port to listen on; 0 takes a free one."""
     engine: EngineChoice = "auto"
-    """What computes; auto is the fastest that agrees with torch-fp32, measured once a model and
-    machine."""
+    """What computes; fastest measures which agrees with torch-fp32 and is the fastest, auto takes
+    what was measured, else what suits the processor."""
     threads: Annotated[int | None, ABOVE_0] = None
     """Threads of an ONNX engine; by default as many as there are cores."""
     token_file: Path | None = None

@@ -130,10 +130,10 @@ class Classifier:
         Args:
             path: directory, name of a run or of a released model, or Hub id.
             engine: `torch-fp32`, `torch-bf16`, `onnx-fp32` or `onnx-int8`. `torch`: in the number
-                format that is the faster one on most machines of this kind. `auto`: the fastest
-                that gives the same labels as `torch-fp32` to 99.5% of the texts of the samples,
-                measured once a model and machine, in about 20 seconds. Without effect, which is
-                said, where there is no fine-tuned encoder.
+                format that is the faster one on most machines of this kind. `fastest`: what gives
+                the labels of `torch-fp32` to 99.5% of the sample texts, measured in 20 seconds.
+                `auto`: what was measured, else what suits the processor; of other classifiers than
+                ELECTRA `fastest`. Without effect, which is said, where there is no encoder.
             revision: branch, tag or commit of a Hub id.
             threads: that an ONNX engine computes with; all cores where it is None.
             say: called with a line before something that takes long; by default the line goes to

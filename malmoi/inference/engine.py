@@ -14,9 +14,12 @@ if TYPE_CHECKING:
 EngineName = Literal["torch-fp32", "torch-bf16", "onnx-fp32", "onnx-int8"]
 # What stands for an engine where there is no encoder.
 Engineless = Literal["linear"]
-# `auto`: the fastest that agrees with torch in fp32, measured; `torch`: in the number format that
-# is the faster one on most machines of this kind.
-EngineChoice = Literal["auto", "torch", "torch-fp32", "torch-bf16", "onnx-fp32", "onnx-int8"]
+# `auto`: what was measured, else by what the machine can do; `fastest`: the fastest that agrees
+# with torch in fp32, measured now; `torch`: in the number format that is the faster one on most
+# machines of this kind.
+EngineChoice = Literal[
+    "auto", "fastest", "torch", "torch-fp32", "torch-bf16", "onnx-fp32", "onnx-int8"
+]
 ENGINES: tuple[EngineName, ...] = get_args(EngineName)
 # What `auto` takes without measuring: for tests and containers.
 ENGINE_VARIABLE = "MALMOI_ENGINE"

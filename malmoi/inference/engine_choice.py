@@ -1,8 +1,8 @@
 """A folder and the name of an engine to what predicts: network, tokenizer, description.
 
 What an earlier run has exported, or what the folder of a published model has, is taken as it is,
-without torch; else the stock model is loaded and checked, and exported where the engine asks for
-it.
+and an ELECTRA classifier of ours is exported at once, both without torch; else the stock model is
+loaded and checked, and exported where the engine asks for it.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from malmoi import cache
 from malmoi.errors import InputError
 from malmoi.inference.description import ModelDescription
+from malmoi.inference.electra_export import can_export, export_electra
 from malmoi.inference.engine import (
     ENGINE_VARIABLE,
     Engine,
@@ -37,6 +39,7 @@ from malmoi.inference.onnx_exports import (
     measured_engine,
     write_measurement,
 )
+from malmoi.inference.processor import has_gpu, suited_engine
 from malmoi.inference.tokenizing import (
     FastTokenizer,
     SlowTokenizer,
@@ -44,7 +47,7 @@ from malmoi.inference.tokenizing import (
     serialized_tokenizer,
     text_tokenizer,
 )
-from malmoi.installed import TORCH, need, torch_is_there
+from malmoi.installed import INSTALL_TORCH, TORCH, need, torch_is_there
 from malmoi.messages import Phrase
 
 if TYPE_CHECKING:
@@ -70,7 +73,7 @@ def open_classifier(
     choice = check_engine(engine, "engine")
     if choice == "auto" and (named := os.environ.get(ENGINE_VARIABLE)):
         choice = check_engine(named, ENGINE_VARIABLE)
-    if choice in ("torch", "torch-fp32", "torch-bf16"):
+    if choice in ("fastest", "torch", "torch-fp32", "torch-bf16"):
         need(
             Phrase("the engine {choice}", choice=choice),
             *TORCH,
@@ -79,17 +82,34 @@ def open_classifier(
     if not torch_is_there():
         return _without_torch(folder, choice, threads)
     if choice == "auto":
-        choice = measured_engine(folder) or "auto"
-    if choice == "auto":
+        choice = known_engine(folder) or "auto"
+    if choice in ("auto", "fastest"):
         return _measured(folder, threads, say)
     if choice in ("onnx-fp32", "onnx-int8"):
         return _with_onnx(folder, [choice], threads, say)[choice]
     return open_stock(_load(folder), choice)
 
 
+def known_engine(folder: Path) -> EngineName | None:
+    """The engine that `auto` takes at once; None where it compares them first.
+
+    What was measured; of an ELECTRA classifier that is exported without torch, on a CPU, what the
+    processor is good at.
+    """
+    if measured := measured_engine(folder):
+        return measured
+    return suited_engine() if not has_gpu() and can_export(folder) else None
+
+
 def _without_torch(folder: Path, choice: EngineChoice, threads: int | None) -> Opened:
     """Take what was exported where torch was; for `auto` what is fastest here, else there."""
     need(Phrase("an ONNX engine"), "onnxruntime", instead=_INSTALL_ONNXRUNTIME)
+    exportable = can_export(folder)
+    known = choice if choice in ("onnx-fp32", "onnx-int8") else fastest_export(folder)
+    if known is None:
+        known = suited_engine() if exportable else "onnx-fp32"
+    if exportable:
+        return _with_onnx(folder, [known], threads, None)[known]
     exported = find_published(folder) or any_exported(folder)
     if exported is None or exported.tokenizer is None:
         raise InputError(
@@ -98,8 +118,7 @@ def _without_torch(folder: Path, choice: EngineChoice, threads: int | None) -> O
             folder=folder,
             cache=cache.CACHE / KIND,
         )
-    known = choice if choice in ("onnx-fp32", "onnx-int8") else fastest_export(folder)
-    return _of_exported(folder, exported, known or "onnx-fp32", threads)
+    return _of_exported(folder, exported, known, threads)
 
 
 def _load(folder: Path) -> StockClassifier:
@@ -136,6 +155,14 @@ def _with_onnx(
             with suppress(InputError):
                 return {name: _of_exported(folder, exported, name, threads) for name in names}
     cache.remove(entry)
+    with TemporaryDirectory(prefix="malmoi-onnx-") as place:
+        try:
+            found = export_electra(folder, entry)
+        except OSError:  # nothing can be kept here
+            found = export_electra(folder, Path(place) / entry.name)
+        if found is not None:
+            return {name: _of_exported(folder, found, name, threads) for name in names}
+    need(Phrase("the ONNX network of {folder}", folder=folder), *TORCH, instead=INSTALL_TORCH)
     if say is not None:
         say("exporting the model to ONNX, once")
     from malmoi.inference.onnx_exporting import export_classifier

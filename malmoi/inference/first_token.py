@@ -95,27 +95,17 @@ def _layer(
     """One layer for the tokens in `queries`, [B, Q, H], that look at `hidden`, [B, T, H]."""
     attention = layer.attention.self
     projected = attention.query(queries), attention.key(hidden), attention.value(hidden)
-    if torch.onnx.is_in_onnx_export():
-        # One operator (opset 23), which needs no transposed copies.
-        bias = bias.expand(-1, -1, queries.shape[1], -1)
-        count = attention.num_attention_heads
-        found, *_ = torch.onnx.ops.attention(
-            *projected, attn_mask=bias, q_num_heads=count, kv_num_heads=count
-        )
+    query, key, value = (
+        values.unflatten(-1, (-1, attention.attention_head_size)).transpose(1, 2)
+        for values in projected
+    )
+    dropped = attention.dropout.p if layer.training else 0.0
+    # Gradients on a CPU go through matrix products: see `malmoi.devices.attention_for`.
+    if torch.is_grad_enabled() and query.requires_grad and query.device.type == "cpu":
+        scores = query @ key.transpose(-1, -2) * query.shape[-1] ** -0.5 + bias
+        found = dropout(scores.softmax(dim=-1).to(value.dtype), dropped) @ value
     else:
-        query, key, value = (
-            values.unflatten(-1, (-1, attention.attention_head_size)).transpose(1, 2)
-            for values in projected
-        )
-        dropped = attention.dropout.p if layer.training else 0.0
-        # Gradients on a CPU go through matrix products: see `malmoi.devices.attention_for`.
-        if torch.is_grad_enabled() and query.requires_grad and query.device.type == "cpu":
-            scores = query @ key.transpose(-1, -2) * query.shape[-1] ** -0.5 + bias
-            found = dropout(scores.softmax(dim=-1).to(value.dtype), dropped) @ value
-        else:
-            found = scaled_dot_product_attention(
-                query, key, value, attn_mask=bias, dropout_p=dropped
-            )
-        found = found.transpose(1, 2).flatten(-2)
+        found = scaled_dot_product_attention(query, key, value, attn_mask=bias, dropout_p=dropped)
+    found = found.transpose(1, 2).flatten(-2)
     attended = layer.attention.output(found, queries)
     return layer.feed_forward_chunk(attended)

@@ -16,29 +16,24 @@ from typing import TYPE_CHECKING
 import torch
 from torch import nn
 
-from malmoi import cache
 from malmoi.command_line import is_full_disk
 from malmoi.errors import InputError
-from malmoi.files import directory_at_once
 from malmoi.inference.description import ModelDescription
+from malmoi.inference.electra_export import fits
+from malmoi.inference.electra_network import INPUTS, OPSET, write_electra
 from malmoi.inference.engine import EngineName
 from malmoi.inference.first_token import logits_of
-from malmoi.inference.onnx_exports import FILES, Exported, find_exported, write_description
+from malmoi.inference.onnx_exports import FILES, Exported, find_exported, write_entry
 from malmoi.installed import need
 from malmoi.messages import Phrase
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-# Another process may be at an entry that it has just taken.
-_SPARE_SECONDS = 3600.0
-# The first one with an operator for attention; ONNX Runtime 1.23 and newer read it.
-_OPSET = 23
 # What exports, and what quantizes.
 _PACKAGES = ("onnx", "onnxscript", "onnxruntime")
 # What fails is raised, too.
 _FATAL_ONLY = 4
-_INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 
 
 class _Logits(nn.Module):
@@ -65,10 +60,8 @@ def export_classifier(
     Raises:
         InputError, OSError: as `write_networks`.
     """
-    with directory_at_once(path, shared=True) as scratch:
+    with write_entry(path, description, tokenizer) as scratch:
         write_networks(scratch, FILES, model, description)
-        write_description(scratch, description, tokenizer)
-    cache.bound(cache.CACHE, keep=[path], spare_seconds=_SPARE_SECONDS)
     found = find_exported(path)
     assert found is not None
     return found
@@ -97,8 +90,13 @@ def write_networks(
     exact, quantized = folder / files["onnx-fp32"], folder / files["onnx-int8"]
     try:
         with _quiet():
-            _export(model, exact, description)
-            _quantize(exact, quantized)
+            config = model.config.to_dict() | {"architectures": [type(model).__name__]}
+            weights = {name: values.numpy() for name, values in model.state_dict().items()}
+            if fits(config, {name: values.shape for name, values in weights.items()}):
+                write_electra(folder, files, config, weights)
+            else:
+                _export(model, exact, description)
+                _quantize(exact, quantized)
             _check(model, exact, quantized, description)
     except MemoryError:
         raise
@@ -140,11 +138,11 @@ def _export(model: PreTrainedModel, path: Path, description: ModelDescription) -
     program = torch.onnx.export(
         _Logits(model).eval(),
         (ids, mask, torch.zeros_like(ids)),
-        input_names=list(_INPUTS),
+        input_names=list(INPUTS),
         output_names=["logits"],
         dynamo=True,
-        dynamic_shapes=(sizes,) * len(_INPUTS),
-        opset_version=_OPSET,
+        dynamic_shapes=(sizes,) * len(INPUTS),
+        opset_version=OPSET,
         verbose=False,
     )
     assert program is not None
@@ -171,7 +169,7 @@ def _check(
         ids = torch.arange(texts * length).reshape(texts, length) % model.config.vocab_size
         mask = torch.ones_like(ids)
         mask[-1, max(1, length - 2) :] = 0
-        inputs = dict(zip(_INPUTS, (ids, mask, torch.zeros_like(ids)), strict=True))
+        inputs = dict(zip(INPUTS, (ids, mask, torch.zeros_like(ids)), strict=True))
         with torch.inference_mode():
             expected = logits_of(model)(**inputs)
         for path in (exact, quantized):

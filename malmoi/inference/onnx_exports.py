@@ -10,18 +10,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import platform
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from malmoi import cache
-from malmoi.files import file_sha256, write_at_once
+from malmoi.files import directory_at_once, file_sha256, write_at_once
 from malmoi.inference.description import ModelDescription
 from malmoi.inference.engine import ENGINES, EngineName
+from malmoi.inference.processor import machine_facts
 from malmoi.installed import installed_version
 from malmoi.model_folders import (
     PUBLISHED_DESCRIPTION,
@@ -29,7 +28,6 @@ from malmoi.model_folders import (
     PUBLISHED_INT8,
     read_json,
 )
-from malmoi.workers.local import available_cores
 
 KIND = "onnx"
 FILES: dict[EngineName, str] = {"onnx-fp32": "fp32.onnx", "onnx-int8": "int8.onnx"}
@@ -42,7 +40,9 @@ _PUBLISHED_VERSION = 1
 DESCRIPTION = "description.json"
 TOKENIZER = "tokenizer.json"
 # Raise it whenever another network would be exported of the same weights.
-EXPORT_VERSION = 4
+EXPORT_VERSION = 5
+# Another process may be at an entry that it has just taken.
+_SPARE_SECONDS = 3600.0
 _MADE_BY = ("torch", "transformers", "tokenizers", "onnx", "onnxscript", "onnxruntime")
 _MADE_OF = ("*.json", "*.txt", "*.model", "*.safetensors")
 # What a run keeps beside the model, and changes nothing of it.
@@ -174,7 +174,20 @@ def _hashes(path: Path, files: Mapping[EngineName, str]) -> dict[str, str]:
     return {name: file_sha256(path / name) for name in files.values()}
 
 
-def write_description(path: Path, description: ModelDescription, tokenizer: str | None) -> None:
+@contextmanager
+def write_entry(path: Path, description: ModelDescription, tokenizer: str | None) -> Iterator[Path]:
+    """Yield a folder for the networks, make it the entry at `path`, and bound the cache.
+
+    Raises:
+        OSError: it cannot be written; errno.ENOSPC when the disk is full.
+    """
+    with directory_at_once(path, shared=True) as scratch:
+        yield scratch
+        _write_description(scratch, description, tokenizer)
+    cache.bound(cache.CACHE, keep=[path], spare_seconds=_SPARE_SECONDS)
+
+
+def _write_description(path: Path, description: ModelDescription, tokenizer: str | None) -> None:
     """Write what `find_exported` reads, into a folder that has the networks already."""
     values = {
         "model": asdict(description),
@@ -237,18 +250,7 @@ def all_measurements() -> list[dict[str, Any]]:
 
 def _machine() -> str:
     """Another machine that shares the folder has files of its own; so has one with a new GPU."""
-    facts = (_processor(), available_cores(), Path("/dev/nvidia0").exists())
-    return hashlib.sha256(repr(facts).encode()).hexdigest()[:12]
-
-
-def _processor() -> str:
-    """Name and abilities of the processor, which decide what is fast."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return f"{platform.processor()} {platform.machine()} {os.cpu_count()}"
-    known = [line for line in lines if line.startswith(("model name", "flags", "Features"))]
-    return "\n".join(known[:2])
+    return hashlib.sha256(repr(machine_facts()).encode()).hexdigest()[:12]
 
 
 def _versions() -> str:

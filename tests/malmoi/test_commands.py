@@ -202,7 +202,7 @@ def test_flags_that_cannot_be_read_are_one_line(capsys: pytest.CaptureFixture[st
         ("-m malmoi serve x --port=80a", "whole number", "--port", "80a"),
         ("-m malmoi serve x --body-seconds=", "--body-seconds, found "),
         ("-m malmoi serve x --threads 2.5", "whole number", "--threads", "2.5"),
-        ("-m malmoi serve x --engine foo", "--engine", "auto, torch,", "foo"),
+        ("-m malmoi serve x --engine foo", "--engine", "auto, fastest,", "foo"),
         ("-m malmoi serve", "--model", "none"),
         ("-m malmoi predict x --output y", "--model", "none"),
         ("-m malmoi doctor --json", "--json"),

@@ -376,10 +376,10 @@ def test_thresholds_that_fit_no_labels(
 
 
 def test_an_unknown_engine(classifier_directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(InputError, match=r"expected engine of auto, torch, .* found 'tensorflow'"):
+    with pytest.raises(InputError, match=r"expected engine of auto, fast.* found 'tensorflow'"):
         Classifier.load(classifier_directory, "tensorflow")
     monkeypatch.setenv("MALMOI_ENGINE", "onnx")
-    with pytest.raises(InputError, match=r"expected MALMOI_ENGINE of auto, torch, .* 'onnx'"):
+    with pytest.raises(InputError, match=r"expected MALMOI_ENGINE of auto, fastest, .* 'onnx'"):
         Classifier.load(classifier_directory)
 
 
@@ -404,7 +404,7 @@ def test_a_damaged_export_is_made_again(
         "noise": lambda: network.write_bytes(b"x" * network.stat().st_size),
         # As long as before, and a network still.
         "another network": lambda: network.write_bytes(
-            network.read_bytes().replace(b"pkg.torch", b"pkg.touch")
+            network.read_bytes().replace(b"malmoi", b"malmol")
         ),
         "tokenizer": lambda: (entry / "tokenizer.json").write_text("{}"),
         "no description": lambda: (entry / "description.json").unlink(),
@@ -428,6 +428,7 @@ def test_a_full_disk_is_told_as_such_whatever_the_library_says(
         raise error
 
     monkeypatch.setattr(cache, "CACHE", tmp_path)
+    monkeypatch.setattr(onnx_exporting, "fits", lambda *_: False)
     monkeypatch.setattr(onnx_exporting, "_quantize", fails)
     with pytest.raises(InputError, match="ElectraForSequenceClassification"):
         Classifier.load(classifier_directory, "onnx-int8")  # of another fault it is the network's

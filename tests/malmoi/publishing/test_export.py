@@ -18,6 +18,7 @@ from transformers import pipeline
 
 from malmoi import Classifier, InputError, cache
 from malmoi.__main__ import main
+from malmoi.inference import engine_choice
 from malmoi.inference.onnx_exports import measurements_path, write_measurement
 from malmoi.inference.prediction import ValuePrediction
 from malmoi.publishing.folder import export_folder
@@ -156,11 +157,16 @@ def test_networks_that_cannot_be_read_are_made_again(
         assert Classifier.load(damaged, engine).predict(["내일 회의"])[0].label == expected
 
 
-def test_networks_that_cannot_be_read_are_one_line_without_torch(
-    damaged: Path, monkeypatch: pytest.MonkeyPatch
+def test_without_torch_damaged_networks_are_made_again_or_one_line(
+    damaged: Path, classifier_directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("MALMOI_ENGINE")
+    expected = Classifier.load(classifier_directory, "torch-fp32").predict(["내일 회의"])[0].label
     monkeypatch.setitem(sys.modules, "torch", None)
+    for engine in ("onnx-fp32", "onnx-int8", "auto"):
+        assert Classifier.load(damaged, engine).predict(["내일 회의"])[0].label == expected
+    # Of a model that only torch exports.
+    monkeypatch.setattr(engine_choice, "can_export", lambda folder: False)
     for engine in ("onnx-fp32", "onnx-int8", "auto"):
         with pytest.raises(InputError, match=r"^expected an ONNX .*damaged.*\.onnx, found"):
             Classifier.load(damaged, engine)
@@ -176,6 +182,7 @@ def test_without_torch_auto_takes_what_was_measured_of_the_folder(
     for engine in ("onnx-int8", "onnx-fp32"):
         write_measurement(folder, {"engine": engine, "model": str(folder), "measured": {}})
         assert Classifier.load(folder).engine == engine
+    monkeypatch.setattr(engine_choice, "can_export", lambda folder: False)
     # Nor is it taken for a damaged export, where the networks beside the model are gone.
     (folder / "onnx" / "model.onnx").rename(folder / "onnx" / "other.onnx")
     try:
@@ -186,14 +193,14 @@ def test_without_torch_auto_takes_what_was_measured_of_the_folder(
     assert measurements_path(folder).is_dir()
 
 
-def test_auto_measures_once_and_keeps_it_apart_from_exports(
+def test_what_was_measured_is_kept_apart_from_exports(
     exported: Exported, classifier_directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("MALMOI_ENGINE")
     monkeypatch.setenv("MALMOI_HOME", str(ROOT))
     said: list[str] = []
     folder = exported(classifier_directory)
-    first = Classifier.load(folder, say=said.append)
+    first = Classifier.load(folder, "fastest", say=said.append)
     assert said == ["comparing the engines on this machine, once"]
     assert Classifier.load(folder, say=said.append).engine == first.engine
     assert len(said) == 1
