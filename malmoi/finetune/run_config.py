@@ -14,6 +14,7 @@ from malmoi.finetune.data.row_format import RowFormat
 from malmoi.finetune.data.source import DataSource, find_data
 from malmoi.finetune.settings import RECIPES, KfoldRecipe, KfoldSettings, TrainSettings
 from malmoi.inference.tasks import has_values, reads_pairs
+from malmoi.labels.database import label_database
 from malmoi.labels.label_names import parse_labels
 from malmoi.model_folders import check_source, is_hub_id
 from malmoi.settings import (
@@ -176,8 +177,9 @@ def check_places(config: KfoldConfig) -> None:
     data = config.source.place
     if isinstance(data, Path) and not data.exists():  # a database is looked at when it is read
         find_sources(data)
-    if config.flags.test is not None:
-        find_sources(config.flags.test)
+    test = config.flags.test
+    if test is not None and label_database(test) is None:
+        find_sources(test)
     for model in (config.flags.model, config.keys.start.continue_from):
         if model is not None and not Path(model).exists():
             check_source(model)

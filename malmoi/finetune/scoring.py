@@ -14,10 +14,9 @@ import numpy as np
 
 from malmoi.errors import InputError
 from malmoi.finetune.data.examples import Examples
-from malmoi.finetune.evaluation.calibration import Calibration
+from malmoi.finetune.evaluation.calibration import Calibration, apply_temperature
 from malmoi.finetune.evaluation.intervals import intervals_95, with_interval
 from malmoi.finetune.evaluation.scores import score_task
-from malmoi.finetune.evaluation.selective import Accepted, accepted_by
 from malmoi.finetune.report.files import (
     VERSION,
     data_facts,
@@ -25,10 +24,10 @@ from malmoi.finetune.report.files import (
     write_predictions,
     write_report,
 )
-from malmoi.finetune.report.page import ReportContent, ValueContent, write_report_page
+from malmoi.finetune.report.page import ReportContent, write_report_page
 from malmoi.finetune.report.remarks import ScoreRemark, remarks
+from malmoi.finetune.report.value_page import write_value_page
 from malmoi.finetune.training.cross_validation import CrossValidation, FoldResult
-from malmoi.inference.calibration import accepted_confidences
 from malmoi.inference.classifier import Classifier
 from malmoi.inference.learnt_texts import read_learnt, text_keys
 from malmoi.inference.prediction import ValuePrediction
@@ -46,26 +45,16 @@ class Evaluation:
     """What a classifier says of N labelled texts.
 
     Attributes:
-        name: of the classifier.
-        engine: that computed.
-        temperature: of its probabilities.
-        known: labels that it knows, K; the examples may have more.
+        classifier: that was asked; the examples may have more labels than it.
         examples: the texts.
         result: its predictions, as of one fold.
         learnt: texts left out because it has learnt them; None where it does not say which.
-        accepts: wished accuracy to the confidence that reached it in k-fold.
-        seconds: that it took.
     """
 
-    name: str
-    engine: str
-    temperature: float
-    known: int
+    classifier: Classifier
     examples: Examples
     result: CrossValidation
     learnt: int | None
-    accepts: dict[float, float]
-    seconds: float
 
     @property
     def scores(self) -> dict[str, Any]:
@@ -79,29 +68,11 @@ class Evaluation:
         predicted = result.predicted(_NO_FOLD)
         return intervals_95(result.task, result.targets, predicted, result.labels)
 
-    @cached_property
-    def calibration(self) -> Calibration | None:
-        """How far probabilities can be believed, without and with temperature; of one label."""
-        if self.examples.task != "single":
-            return None
-        found = self.result.probabilities(_NO_FOLD)
-        return Calibration.of_scaled(found, self.result.targets, self.temperature)
-
-    @cached_property
-    def accepted(self) -> list[Accepted]:
-        """What answering sure texts alone brings here, by the confidences of k-fold."""
-        if self.examples.task != "single":
-            return []
-        return accepted_by(self.accepts, self.result.probabilities(_NO_FOLD), self.result.targets)
-
     @property
     def strange(self) -> dict[str, int]:
         """Labels that the classifier does not know, and how many texts have them."""
-        return {
-            label: count
-            for label, count in list(self.examples.counts.items())[self.known :]
-            if count
-        }
+        known = len(self.classifier.labels)
+        return {label: n for label, n in list(self.examples.counts.items())[known:] if n}
 
     @property
     def card(self) -> tuple[str, str]:
@@ -155,24 +126,16 @@ def evaluate(classifier: Classifier, model: str | Path, examples: Examples) -> E
         ),
         seconds=time.monotonic() - started,
     )
-    return Evaluation(
-        name=classifier.name,
-        engine=classifier.engine,
-        temperature=classifier.temperature,
-        known=len(classifier.labels),
-        examples=examples,
-        result=CrossValidation(
-            task=examples.task,
-            labels=examples.labels,
-            targets=examples.targets,
-            folds=1,
-            seeds=(_NO_FOLD,),
-            results=[fold],
-        ),
-        learnt=None if learnt is None else before - len(examples.texts),
-        accepts=accepted_confidences(folder),
-        seconds=fold.seconds,
+    result = CrossValidation(
+        task=examples.task,
+        labels=examples.labels,
+        targets=examples.targets,
+        folds=1,
+        seeds=(_NO_FOLD,),
+        results=[fold],
     )
+    left_out = None if learnt is None else before - len(examples.texts)
+    return Evaluation(classifier=classifier, examples=examples, result=result, learnt=left_out)
 
 
 def write_evaluation(folder: Path, found: Evaluation) -> None:
@@ -182,71 +145,55 @@ def write_evaluation(folder: Path, found: Evaluation) -> None:
         folder: is there, and empty.
         found: what there is to say.
     """
-    write_predictions(folder / "predictions.csv", found.examples, found.result)
-    write_report(folder / "report.json", _report_of(found))
-    if (content := _page_of(found)) is not None:
-        write_report_page(folder / "report.html", content, keywords=False)
-
-
-def _page_of(found: Evaluation) -> ReportContent | ValueContent | None:
-    examples, calibration = found.examples, found.calibration
-    settings = {"classifier": found.name, "engine": found.engine}
-    if calibration is not None:
-        return ReportContent(
+    classifier, examples, result = found.classifier, found.examples, found.result
+    write_predictions(folder / "predictions.csv", examples, result)
+    data = data_facts(examples)
+    data["left_out"]["learnt"] = found.learnt
+    named: dict[str, object] = {"classifier": classifier.name, "engine": classifier.engine}
+    report = {
+        "version": VERSION,
+        **named,
+        "data": data | {"labels_not_known": found.strange, "in_one_fold": "no folds"},
+        "pooled": found.scores,
+        "intervals_95": found.intervals,
+        "seconds": round(result.results[0].seconds, 3),
+    }
+    page = folder / "report.html"
+    facts = {"settings": named, "environment": dict[str, object](package_versions())}
+    if examples.task == "single":
+        scaled = result.probabilities(_NO_FOLD)
+        given = apply_temperature(scaled, 1 / classifier.temperature)
+        calibration = Calibration.measured(
+            given, scaled, result.targets, classifier.temperature, {}
+        )
+        report["calibration"] = calibration.describe()
+        content = ReportContent(
             title=examples.path.name,
             labels=examples.labels,
             texts=examples.texts,
             ids=examples.ids,
             label_ids=examples.targets,
             calibration=calibration,
-            accepted=found.accepted,
             contradicting=examples.contradicting,
             contradictions=examples.contradictions,
             weighted=True,
             notes=notes_of(found),
             intervals=found.intervals,
-            settings=settings,
-            environment=package_versions(),
+            settings=named,
+            environment=facts["environment"],
         )
-    if not has_values(examples.task):
-        return None
-    return ValueContent(
-        title=examples.path.name,
-        texts=examples.shown_texts,
-        ids=examples.ids,
-        values=examples.targets,
-        predicted=found.result.predicted(_NO_FOLD),
-        scores=found.scores,
-        notes=notes_of(found),
-        intervals=found.intervals,
-        settings=settings,
-        environment=package_versions(),
-    )
-
-
-def _report_of(found: Evaluation) -> dict[str, Any]:
-    data = data_facts(found.examples)
-    data["left_out"]["learnt"] = found.learnt
-    report = {
-        "version": VERSION,
-        "classifier": found.name,
-        "engine": found.engine,
-        "data": data | {"labels_not_known": found.strange, "in_one_fold": "no folds"},
-        "pooled": found.scores,
-        "intervals_95": found.intervals,
-        "seconds": round(found.seconds, 3),
-    }
-    if found.calibration is not None:
-        report["calibration"] = found.calibration.describe()
-        report["accept"] = [one.describe() for one in found.accepted]
-    return report
+        write_report_page(page, content, keywords=False)
+    elif has_values(examples.task):
+        notes = notes_of(found)
+        write_value_page(page, examples, result, facts, notes=notes, intervals=found.intervals)
+    write_report(folder / "report.json", report)
 
 
 def notes_of(found: Evaluation) -> list[ScoreRemark]:
     """What the scores do not say by themselves."""
     notes = []
     if found.strange:
-        notes.append(_on_strange(found.strange, found.result.labels[: found.known]))
+        notes.append(_on_strange(found.strange, found.classifier.labels))
     if found.learnt:
         notes.append(
             ScoreRemark(

@@ -132,13 +132,6 @@ class Examples:
         return "texts" if self.pairs is None else "pairs"
 
     @property
-    def shown_texts(self) -> list[str]:
-        """The texts; of pairs both in one."""
-        if self.pairs is None:
-            return self.texts
-        return [f"{one} / {other}" for one, other in zip(self.texts, self.pairs, strict=True)]
-
-    @property
     def without_label(self) -> int:
         """Texts that have none of the labels; there are some for `multi` only."""
         return sum(not ids for ids in self.label_sets)

@@ -68,22 +68,6 @@ class Calibration:
     bins_after: list[ReliabilityBin]
 
     @classmethod
-    def of_scaled(
-        cls, probabilities: ArrayLike, label_ids: ArrayLike, temperature: float
-    ) -> "Calibration":
-        """Of a classifier that divides by a temperature: before, without it, and after, as it is.
-
-        Args:
-            probabilities: [N, K], with the temperature.
-            label_ids: [N], given labels.
-            temperature: of the classifier.
-        """
-        scaled = np.asarray(probabilities, dtype=np.float64)
-        labels = np.asarray(label_ids, dtype=np.int64)
-        given = apply_temperature(scaled, 1 / temperature)
-        return cls.measured(given, scaled, labels, temperature, {})
-
-    @classmethod
     def measured(
         cls,
         given: FloatArray,

@@ -4,7 +4,6 @@ Geifman and El-Yaniv, "Selective Classification for Deep Neural Networks" (NeurI
 https://arxiv.org/abs/1705.08500). Legend: N texts, K labels.
 """
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -70,30 +69,6 @@ def accepted_shares(
             )
         )
     return found
-
-
-def accepted_by(
-    confidences: Mapping[float, float], probabilities: np.ndarray, label_ids: np.ndarray
-) -> list[Accepted]:
-    """What confidences that were chosen elsewhere bring on these texts.
-
-    Args:
-        confidences: wished accuracy to the confidence from which a text is answered.
-        probabilities: [N, K].
-        label_ids: [N], given labels.
-    """
-    confidence = probabilities.max(axis=1)
-    right = probabilities.argmax(axis=1) == label_ids
-    return [
-        Accepted(
-            accuracy=wish,
-            threshold=least,
-            share=float(answered.mean()),
-            measured=float(right[answered].mean()),
-        )
-        for wish, least in confidences.items()
-        if (answered := confidence >= least).any()
-    ]
 
 
 def _threshold(confidence: np.ndarray, right: np.ndarray, wish: float) -> float | None:

@@ -41,8 +41,6 @@ _MISTAKES = 20
 _LIKELY_ERRORS = 50
 _CONTRADICTING = 50
 _CONFUSED_PAIRS = 10
-# Different values that have a row each.
-_SHOWN_VALUES = 20
 # A matrix of more labels is neither readable nor small; report.json has it.
 _MATRIX_LABELS = 60
 # Wished accuracies in the table, in hundredths.
@@ -118,47 +116,9 @@ class ReportContent:
     environment: Mapping[str, object] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ValueContent:
-    """What the page of a value is made of: N texts, of pairs both in one.
-
-    Attributes:
-        title: such as the name of the data.
-        texts: N.
-        ids: N, of the records.
-        values: float [N], given.
-        predicted: float [N], by a model that did not train on the text.
-        scores: of all, see `malmoi.finetune.evaluation.scores.score_regression`.
-        fold_scores: the same of each fold; empty of a test.
-        notes: remarks.
-        intervals: of the scores of a test, low and high, by name.
-        own_test: card on a test of its own, number and words.
-        settings: names and values to show.
-        environment: versions, device and so on, to show.
-    """
-
-    title: str
-    texts: Sequence[str]
-    ids: Sequence[str]
-    values: np.ndarray
-    predicted: np.ndarray
-    scores: Mapping[str, float]
-    fold_scores: Sequence[Mapping[str, float]] = ()
-    notes: Sequence[ScoreRemark] = ()
-    intervals: Mapping[str, Sequence[float]] = field(default_factory=dict)
-    own_test: tuple[str, str] | None = None
-    settings: Mapping[str, object] = field(default_factory=dict)
-    environment: Mapping[str, object] = field(default_factory=dict)
-
-
-def write_report_page(
-    path: Path, content: ReportContent | ValueContent, *, keywords: bool = True
-) -> None:
+def write_report_page(path: Path, content: ReportContent, *, keywords: bool = True) -> None:
     """Write the page as a whole or not at all."""
-    if isinstance(content, ValueContent):
-        write_at_once(path, value_page(content))
-    else:
-        write_at_once(path, report_page(content, keywords=keywords))
+    write_at_once(path, report_page(content, keywords=keywords))
 
 
 def report_page(content: ReportContent, *, keywords: bool = True) -> str:
@@ -179,10 +139,10 @@ def report_page(content: ReportContent, *, keywords: bool = True) -> str:
     scores = score(label_ids.tolist(), predicted.tolist(), list(content.labels))
     words = label_keywords(content.texts, label_ids, len(content.labels)) if keywords else []
     errors = find_likely_errors(calibration.probabilities, label_ids)
-    page = _templates().get_template("report.html")
-    written = page.render(
+    return rendered(
+        "report.html",
+        is_test=not folds,
         content=content,
-        **_frame(is_test=not folds),
         cards=_cards(content, scores, calibration, len(errors)),
         fold_chart=fold_chart(content.fold_f1) if folds else None,
         fold_names=[f"폴드 {fold}" for fold in range(1, folds + 1)],
@@ -215,72 +175,20 @@ def report_page(content: ReportContent, *, keywords: bool = True) -> str:
         contradictions=content.contradicting[:_CONTRADICTING],
         keywords=list(zip(content.labels, words, strict=True)) if words else [],
     )
-    return _FORBIDDEN.sub("\ufffd", written.lstrip())
 
 
-def value_page(content: ValueContent) -> str:
-    """The page of values as HTML."""
-    errors = abs(content.values - content.predicted)
-    ranked = np.argsort(-errors, kind="stable")[:_MISTAKES].tolist()
-    different = np.unique(content.values)
+def rendered(template: str, *, is_test: bool, **context: Any) -> str:
+    """A page by one of the templates; what stands around its sections is of k-fold or a test."""
     written = (
         _templates()
-        .get_template("values.html")
-        .render(
-            content=content,
-            **_frame(is_test=not content.fold_scores),
-            cards=_value_cards(content),
-            fold_scores=content.fold_scores,
-            remarks=[one.korean for one in content.notes],
-            of_values=[
-                {
-                    "value": value,
-                    "texts": int(inside.sum()),
-                    "mean": content.predicted[inside].mean(),
-                    "error": errors[inside].mean(),
-                }
-                for value in different[: _SHOWN_VALUES + 1]
-                if len(different) <= _SHOWN_VALUES and (inside := content.values == value).any()
-            ],
-            mistakes=[
-                {
-                    "id": content.ids[place],
-                    "text": content.texts[place],
-                    "given": content.values[place],
-                    "predicted": content.predicted[place],
-                }
-                for place in ranked
-            ],
-        )
+        .get_template(template)
+        .render(created=time.strftime("%Y-%m-%d %H:%M"), is_test=is_test, **context)
     )
     return _FORBIDDEN.sub("\ufffd", written.lstrip())
 
 
-def _frame(*, is_test: bool) -> dict[str, str]:
-    """What stands around the sections."""
-    learnt = "모든 예측은 그 텍스트를 학습하지 않은 모델의 것입니다."
-    return {
-        "created": time.strftime("%Y-%m-%d %H:%M"),
-        "kind": "시험" if is_test else "교차 검증",
-        "trust": "" if is_test else learnt,
-    }
-
-
-def _value_cards(content: ValueContent) -> list[tuple[str, str]]:
-    scores = content.scores
-    cards = [
-        (f"{scores['mean_absolute_error']:.3f}", "평균 절대 오차", "mean_absolute_error"),
-        (f"{scores['spearman']:.4f}", "스피어만 상관", "spearman"),
-    ]
-    if "rounded_accuracy" in scores:
-        found = f"{scores['rounded_accuracy']:.1%}"
-        cards.append((found, "반올림하면 맞는 비율", "rounded_accuracy"))
-    shown = [(number, name + _between(content.intervals.get(key))) for number, name, key in cards]
-    own = [] if content.own_test is None else [content.own_test]
-    return [*shown, (f"{len(content.texts):,}", "글"), *own]
-
-
-def _between(interval: Sequence[float] | None) -> str:
+def between(interval: Sequence[float] | None) -> str:
+    """An interval behind the name of a score; nothing where there is none."""
     return "" if interval is None else f" (95% 구간 {interval[0]:.3f}~{interval[1]:.3f})"
 
 
@@ -311,10 +219,10 @@ def _cards(
     content: ReportContent, scores: dict[str, Any], calibration: Calibration, errors: int
 ) -> list[tuple[str, str]]:
     values = [value for of_seed in content.fold_f1.values() for value in of_seed]
-    f1 = f"매크로 F1{_between(content.intervals.get('macro_f1'))}"
+    f1 = f"매크로 F1{between(content.intervals.get('macro_f1'))}"
     if values:
         f1 = f"평균 매크로 F1 (표준편차 {_sd(values):.4f})"
-    accuracy = f"정확도{_between(content.intervals.get('accuracy'))}"
+    accuracy = f"정확도{between(content.intervals.get('accuracy'))}"
     return [
         (f"{np.mean(values) if values else scores['macro_f1']:.4f}", f1),
         *([] if content.own_test is None else [content.own_test]),

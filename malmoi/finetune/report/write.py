@@ -29,13 +29,9 @@ from malmoi.finetune.report.files import (
     write_predictions,
     write_report,
 )
-from malmoi.finetune.report.page import (
-    ComparedRow,
-    ReportContent,
-    ValueContent,
-    write_report_page,
-)
+from malmoi.finetune.report.page import ComparedRow, ReportContent, write_report_page
 from malmoi.finetune.report.remarks import remarks_on_alike
+from malmoi.finetune.report.value_page import write_value_page
 from malmoi.finetune.scoring import Evaluation
 from malmoi.finetune.training.cross_validation import CrossValidation
 from malmoi.finetune.training.linear_folds import Added
@@ -122,14 +118,16 @@ def write_run(
             "intervals_95": tested.intervals,
         }
     write_report(folder / "report.json", report)
-    content: ReportContent | ValueContent | None = None
+    page, card = folder / "report.html", None if tested is None else tested.card
     if measured.calibration is not None:
         content = _page_of(measured, measured.calibration)
+        write_report_page(page, replace(content, own_test=card))
     elif has_values(measured.examples.task):
-        content = _value_page_of(measured)
-    if content is not None:
-        card = None if tested is None else tested.card
-        write_report_page(folder / "report.html", replace(content, own_test=card))
+        notes = remarks_on_alike(measured.split)
+        facts = {"settings": measured.plan.shown(), "environment": _environment(measured)}
+        write_value_page(
+            page, measured.examples, measured.result, facts, notes=notes, own_test=card
+        )
 
 
 def complete_model(model: Path, measured: Measured, before: np.ndarray | None = None) -> None:
@@ -224,25 +222,12 @@ def _page_of(measured: Measured, calibration: Calibration) -> ReportContent:
         weighted=plan.weighted,
         notes=remarks_on_alike(measured.split),
         settings=plan.shown(),
-        environment=package_versions() | asdict(plan.execution),
+        environment=_environment(measured),
     )
 
 
-def _value_page_of(measured: Measured) -> ValueContent:
-    result, plan = measured.result, measured.plan
-    first = result.seeds[0]
-    return ValueContent(
-        title=measured.examples.path.name,
-        texts=measured.examples.shown_texts,
-        ids=measured.examples.ids,
-        values=result.targets,
-        predicted=result.predicted(first),
-        scores=pooled_scores(result),
-        fold_scores=[fold.scores for fold in result.of_seed(first)],
-        notes=remarks_on_alike(measured.split),
-        settings=plan.shown(),
-        environment=package_versions() | asdict(plan.execution),
-    )
+def _environment(measured: Measured) -> dict[str, object]:
+    return package_versions() | asdict(measured.plan.execution)
 
 
 def _page_rows(measured: Measured) -> list[ComparedRow]:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from malmoi.__main__ import main
-from tests.malmoi.finetune.conftest import separable
+from tests.malmoi.finetune.conftest import save_labels, separable
 
 FAST = ("--quick", "--folds", 2, "--set", "linear.kiwi=false", "--set=linear.frozen_encoder=false")
 ROWS = separable()
@@ -183,3 +183,10 @@ def test_a_stock_model_is_scored(run: Run, classifier_directory: Path) -> None:
     found = report("found")
     assert found["data"]["left_out"]["learnt"] is None
     assert sum(map(sum, found["pooled"]["confusion"])) == len(TEST)
+
+
+def test_the_labels_of_the_app_are_a_test(run: Run) -> None:
+    save_labels("sqlite:///labels.db", TEST)
+    done = kfold(run, write("data.csv", "text,label", LEARNT), "--test", "labels.db")
+    assert done.code == 0, done
+    assert sorted(texts_of("run/test")) == sorted(text for text, _ in TEST)
