@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from malmoi.errors import InputError
 from malmoi.finetune.data.examples import Examples
 from malmoi.finetune.evaluation.calibration import Calibration, apply_temperature
 from malmoi.finetune.evaluation.intervals import intervals_95, with_interval
@@ -28,8 +27,9 @@ from malmoi.finetune.report.page import ReportContent, write_report_page
 from malmoi.finetune.report.remarks import ScoreRemark, remarks
 from malmoi.finetune.report.value_page import write_value_page
 from malmoi.finetune.training.cross_validation import CrossValidation, FoldResult
+from malmoi.finetune.training.starting_model import test_without
 from malmoi.inference.classifier import Classifier
-from malmoi.inference.learnt_texts import read_learnt, text_keys
+from malmoi.inference.learnt_texts import read_learnt
 from malmoi.inference.prediction import ValuePrediction
 from malmoi.inference.tasks import has_values, main_score
 from malmoi.labels.label_names import nearest_label
@@ -97,16 +97,7 @@ def evaluate(classifier: Classifier, model: str | Path, examples: Examples) -> E
     started, folder = time.monotonic(), classifier_folder(model)
     learnt, before = read_learnt(folder), len(examples.texts)
     if learnt is not None:
-        known = np.isin(text_keys(examples.texts, examples.pairs), learnt)
-        if known.all():
-            raise InputError(
-                "{model} has learnt all {texts:,} texts of {path}, which a score on them would "
-                "only repeat; give texts that it has not learnt",
-                model=model,
-                texts=before,
-                path=examples.path,
-            )
-        examples = examples.only(np.flatnonzero(~known))
+        examples = test_without(learnt, examples, str(model))
     found = classifier.predict(examples.texts, examples.pairs)
     probabilities = np.zeros((len(found), len(examples.labels)), dtype=np.float32)
     for place, said in enumerate(found):

@@ -75,6 +75,9 @@ def without_learnt(examples: Examples, starting: StartingModel, per_label: int) 
     """
     if not starting.keep_head:
         return examples
+    if examples.own_test is not None and starting.learnt is not None:
+        # What is left of it once the classifier is trained; said before it takes hours.
+        test_without(starting.learnt, examples.own_test.examples, starting.source)
     learnt = starting.has_learnt(examples)
     left = examples.only(np.flatnonzero(~learnt))
     few = [label for label, count in left.counts.items() if count < per_label]
@@ -91,6 +94,29 @@ def without_learnt(examples: Examples, starting: StartingModel, per_label: int) 
             per_label=per_label,
         )
     return left
+
+
+def test_without(learnt: np.ndarray, examples: Examples, model: str) -> Examples:
+    """The texts of a test that a classifier has not learnt.
+
+    Args:
+        learnt: keys of what it has, see `learnt_texts`.
+        examples: the test.
+        model: what the classifier is called.
+
+    Raises:
+        InputError: it has learnt all of them.
+    """
+    known = np.isin(text_keys(examples.texts, examples.pairs), learnt)
+    if known.all():
+        raise InputError(
+            "{model} has learnt all {texts:,} texts of {path}, which a score on them would only "
+            "repeat; give texts that it has not learnt",
+            model=model,
+            texts=len(known),
+            path=examples.path,
+        )
+    return examples.only(np.flatnonzero(~known))
 
 
 def describe_starting_model(
