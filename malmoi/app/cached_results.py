@@ -78,6 +78,11 @@ def _results() -> _Results:
     return _Results()
 
 
+def forget_results() -> None:
+    """Drop all that is kept, of every project: something was erased for good."""
+    _results.clear()
+
+
 def cached_result(
     open_project: OpenProject,
     name: str,

@@ -12,8 +12,12 @@ from malmoi.errors import InputError
 from malmoi.messages import Phrase
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from malmoi.labels.access import ProjectAccess
+    from malmoi.labels.erased_files import Erasure
     from malmoi.labels.project import Project
+    from malmoi.labels.projects import ProjectStore
     from malmoi.labels.text_import import ImportReport
 
 # Labels that were left out one by one, and what is wrong with all of them.
@@ -24,7 +28,7 @@ ABOUT = (
     "list shows the projects of a label database; export FILE writes the texts and labels of one "
     "as a table, or for Label Studio or doccano; import FILE... adds texts and labels of tables, "
     "Label Studio or doccano to one; backup FILE copies the whole database, whoever works on it "
-    "meanwhile."
+    "meanwhile; erase removes texts, a person's name or a project for good, for a request by law."
 )
 
 
@@ -32,13 +36,14 @@ ABOUT = (
 class LabelsSettings:
     """What is done."""
 
-    action: tyro.conf.Positional[Literal["list", "export", "import", "backup"]]
-    """list, export, import or backup."""
+    action: tyro.conf.Positional[Literal["list", "export", "import", "backup", "erase"]]
+    """list, export, import, backup or erase."""
     files: tyro.conf.Positional[tuple[Path, ...]] = ()
     """What is written: a table (.csv, .xlsx, .jsonl, .json, .parquet), or a copy of the database.
     What is imported: tables, or files as another tool exports them."""
     project: str | None = None
-    """Name of the project; not needed where there is one only."""
+    """Name of the project; not needed where there is one only. Texts and a person are erased in all
+    projects where none is named; with neither of them the whole project is erased."""
     database: str | None = None
     """URL of the database, or path of a SQLite file; by default what MALMOI_DATABASE names, or
     runs/labels.db."""
@@ -67,6 +72,14 @@ class LabelsSettings:
     )
     """For which program the file is exported: FILE.json for Label Studio, FILE.jsonl for doccano;
     both get all texts."""
+    text_id: tuple[int, ...] = ()
+    """Texts to erase, by text_id of an export."""
+    text: tuple[str, ...] = ()
+    """Texts to erase, as they are written."""
+    person: str | None = None
+    """Name to erase; what the person did stays, under a name that says nothing."""
+    yes: bool = False
+    """Erase; without it erase only says what would go."""
 
 
 def main(settings: LabelsSettings) -> None:
@@ -76,6 +89,9 @@ def main(settings: LabelsSettings) -> None:
         return
     if settings.action == "import":
         _import(settings)
+        return
+    if settings.action == "erase":
+        _erase(settings)
         return
     if len(settings.files) != 1:
         raise InputError(
@@ -93,8 +109,10 @@ def main(settings: LabelsSettings) -> None:
 
 
 def _list(settings: LabelsSettings) -> None:
+    from malmoi.labels.erasing import erased_projects
     from malmoi.labels.review import progress
 
+    store = _store(settings)
     projects = _projects(settings)
     for access, project in projects:
         done = progress(access)
@@ -103,8 +121,89 @@ def _list(settings: LabelsSettings) -> None:
             f"{done.to_review:,} to review, labels {', '.join(project.label_names)}"
             f"{' (archived)' if project.archived_at else ''}"
         )
+    for project_id, person, moment in erased_projects(store.engine):
+        print(f"project {project_id} was erased by {person}, {moment:%Y-%m-%d %H:%M} UTC")
     if not projects:
         print("The database has no projects.", file=sys.stderr)
+
+
+def _erase(settings: LabelsSettings) -> None:
+    from dataclasses import replace
+
+    from malmoi.labels.erased_files import carry_out, plan_erasure
+    from malmoi.labels.erasing import Wanted, rewrite, wanted_texts
+    from malmoi.labels.people import Person
+
+    wants_texts = bool(settings.text or settings.text_id)
+    if settings.files or (wants_texts and settings.person):
+        raise InputError(
+            "expected one of --text-id, --text, --person or --project to erase, found more; erase "
+            "one after the other"
+        )
+    projects = [_project(settings)] if settings.project else _projects(settings)
+    operator = Person(name=_operator(), is_local=True)
+    accesses = [replace(access, person=operator) for access, _ in projects]
+    if not accesses:
+        raise InputError("expected a database with projects, found none in it")
+    if not (wants_texts or settings.person or settings.project):
+        if settings.yes:
+            rewrite(accesses[0].engine)
+            print("the database is written anew, without what was erased", file=sys.stderr)
+            return
+        raise InputError(
+            "expected --text-id, --text, --person or --project to erase, found none of them"
+        )
+    wanted = Wanted(person=settings.person, is_project=not (wants_texts or settings.person))
+    if wants_texts:
+        wanted = wanted_texts(accesses, settings.text_id, settings.text)
+    erasure = plan_erasure(accesses, wanted)
+    for line in _told(erasure):
+        print(line, file=sys.stderr)
+    if erasure.is_empty:
+        raise InputError("expected something to erase, found nothing of it")
+    if not settings.yes:
+        print("nothing is erased yet: say --yes to erase it for good", file=sys.stderr)
+        return
+    carry_out(erasure)
+    print("erased for good", file=sys.stderr)
+
+
+def _operator() -> str:
+    """Who gives the command, for the audit trail."""
+    import getpass
+
+    from malmoi.labels.people import LOCAL_NAME
+
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):  # a user without a name, as in a container
+        return LOCAL_NAME
+
+
+def _told(erasure: "Erasure") -> "Iterator[str]":
+    """What goes, and what cannot be reached."""
+    name = erasure.wanted.person
+    for one in erasure.found:
+        acts = f"{one.acts:,} acts and {one.decisions:,} decisions"
+        if name is None:
+            whole = "the whole project: " if erasure.wanted.is_project else ""
+            yield f"{one.name}: {whole}{len(one.texts):,} texts with {acts}, {one.rows:,} rows"
+        else:
+            yield f"{one.name}: the name of {acts}, and in {one.rows:,} other rows"
+        if one.mentions:
+            yield f"{one.name}: {one.mentions:,} texts, notes or guidelines that name it stay"
+    for path in erasure.runs:
+        yield f"{path}: a model that has learnt such a text goes, with its predictions"
+    for path in erasure.uploads:
+        yield f"{path}: uploads, or an export that waits for its download, go"
+    for path in erasure.backups:
+        yield f"{path}: erased in this copy, too"
+    for path in erasure.unread:
+        yield f"{path}: cannot be read; look into this copy yourself"
+    yield (
+        "not reached: backups in other folders (erase there with --database) and pg_dump's, files "
+        "that people have exported or downloaded, models that were published"
+    )
 
 
 def _export(settings: LabelsSettings, file: Path) -> None:
@@ -240,14 +339,19 @@ def _project(settings: LabelsSettings) -> "tuple[ProjectAccess, Project]":
 
 def _projects(settings: LabelsSettings) -> "list[tuple[ProjectAccess, Project]]":
     from malmoi.labels.access import ProjectAccess
-    from malmoi.labels.connection import existing_database
-    from malmoi.labels.database import DATABASE_VARIABLE
-    from malmoi.labels.projects import ProjectStore
     from malmoi.labels.training_texts import READER
 
-    url = existing_database(settings.database)
-    store = ProjectStore(url, "--database" if settings.database else DATABASE_VARIABLE)
+    store = _store(settings)
     return [
         (ProjectAccess(engine=store.engine, project_id=project.id, person=READER), project)
         for project in store.list(READER, archived=True)
     ]
+
+
+def _store(settings: LabelsSettings) -> "ProjectStore":
+    from malmoi.labels.connection import existing_database
+    from malmoi.labels.database import DATABASE_VARIABLE
+    from malmoi.labels.projects import ProjectStore
+
+    url = existing_database(settings.database)
+    return ProjectStore(url, "--database" if settings.database else DATABASE_VARIABLE)

@@ -16,7 +16,7 @@ from malmoi.labels.database import without_password
 from malmoi.labels.people import AccessError, Person
 from malmoi.labels.project import TaskKind
 from malmoi.labels.roles import Role, allows
-from malmoi.labels.tables import AuditRow, MemberRow, ProjectRow
+from malmoi.labels.tables import ERASED, AuditRow, MemberRow, ProjectRow
 
 # First half of PostgreSQL's name for the lock of a project: "malm" in bytes.
 _LOCK = int.from_bytes(b"malm")
@@ -78,7 +78,7 @@ class ProjectAccess:
         table = ProjectRow.__table__
         found = connection.execute(select(table).where(table.c.id == self.project_id)).mappings()
         row = found.one_or_none()
-        if row is None:
+        if row is None or row["kind"] == ERASED:
             raise InputError(
                 "expected the id of a project, found {project_id}", project_id=self.project_id
             )
@@ -92,7 +92,7 @@ class ProjectAccess:
         """
         query = select(ProjectRow.kind).where(ProjectRow.id == self.project_id)
         found = connection.scalar(query)
-        if found is None:
+        if found in (None, ERASED):
             raise InputError(
                 "expected the id of a project, found {project_id}", project_id=self.project_id
             )

@@ -34,6 +34,7 @@ from malmoi.labels.roles import Role, checked_role
 from malmoi.labels.schema import open_engine
 from malmoi.labels.stored_text import checked, checked_name
 from malmoi.labels.tables import (
+    ERASED,
     AuditRow,
     GuidelineRow,
     MemberRow,
@@ -137,6 +138,7 @@ class ProjectStore:
             archived: those that are archived, too.
         """
         query = select(ProjectRow.id).order_by(ProjectRow.name)
+        query = query.where(ProjectRow.kind != ERASED)
         if not archived:
             query = query.where(ProjectRow.archived_at.is_(None))
         if not person.is_local:

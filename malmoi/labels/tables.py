@@ -12,6 +12,9 @@ from sqlalchemy import DateTime, Double, ForeignKey, Index, String, Text, Unique
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from sqlalchemy.types import TypeDecorator
 
+# The kind of a project that was erased: only the entry of the audit trail that says so is left.
+ERASED = "erased"
+
 
 class UtcDateTime(TypeDecorator[datetime]):
     """A moment in UTC: SQLite forgets time zones, so they are put back on the way out."""

@@ -21,7 +21,14 @@ from malmoi.labels.final_label_rule import as_cell, decided, final_label, iter_r
 from malmoi.labels.label_book import LabelBook
 from malmoi.labels.label_names import normal_label
 from malmoi.labels.people import Person
-from malmoi.labels.tables import AdjudicationRow, PlaceRow, ProjectRow, TextRow, TextScoreRow
+from malmoi.labels.tables import (
+    ERASED,
+    AdjudicationRow,
+    PlaceRow,
+    ProjectRow,
+    TextRow,
+    TextScoreRow,
+)
 from malmoi.labels.text_state import first_of_its_kind
 from malmoi.text.record import Record
 
@@ -79,8 +86,9 @@ def _project_id(connection: Connection, database: LabelDatabase) -> int:
     """The project that the part names, or the only one."""
     known: dict[str, int] = {}
     if inspect(connection).has_table(ProjectRow.__tablename__):
-        query = select(ProjectRow.name, ProjectRow.id).order_by(ProjectRow.name)
+        query = select(ProjectRow.name, ProjectRow.id).where(ProjectRow.kind != ERASED)
         known = {name: identifier for name, identifier in connection.execute(query)}
+        known = dict(sorted(known.items()))
     if not known:
         raise InputError(
             "expected a label database with a project, found none in it; make one in the app",

@@ -126,6 +126,11 @@ class LearningService:
             ended=ended,
         )
 
+    def forget(self) -> None:
+        """End the process with all that it holds of texts; the next job starts another one."""
+        if self._process is not None:
+            self._process.terminate()
+
     def _started(self) -> subprocess.Popen[str]:
         if self._process is None or self._process.poll() is not None:
             places = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")]))
@@ -190,6 +195,11 @@ def after_import(access: ProjectAccess) -> None:
     if is_on():
         for kind in ("learn", "alike"):
             _SERVICE.ask(_url(access), access.project_id, kind)
+
+
+def forget() -> None:
+    """Let go of all that was read of texts: something was erased for good."""
+    _SERVICE.forget()
 
 
 def state(access: ProjectAccess) -> Job:

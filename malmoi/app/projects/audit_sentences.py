@@ -47,6 +47,8 @@ def sentence(entry: AuditEntry) -> str:
                 return say("Archived the project")
             case "open again":
                 return say("Opened the project again")
+            case "erase":
+                return _erasing(details)
             case "adjudicate":
                 return _adjudication(details)
             case "relabel":
@@ -115,6 +117,12 @@ def _member(details: Mapping[str, Any]) -> str:
         return say("Removed {person}", person=person)
     title = say(ROLES[role])
     return say("{person} is {title} now", person=person, title=title)
+
+
+def _erasing(details: Mapping[str, Any]) -> str:
+    if details["what"] == "person":
+        return say("Erased a person's name: they are {now} now", now=details["now"])
+    return say("Erased {texts:text} for good", texts=details["texts"])
 
 
 def _adjudication(details: Mapping[str, Any]) -> str:

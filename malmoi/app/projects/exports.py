@@ -128,7 +128,7 @@ def _draw_state(project: OpenProject) -> None:
         draw_job(job.key, say("Writing the file"), stop=say("Stop writing"))
     elif job.error is not None:
         explain(say("The file was not written."), job.error)
-    elif isinstance(job.result, WrittenExport):
+    elif isinstance(job.result, WrittenExport) and job.result.path.exists():
         _offer(job.result, project.project.name)
 
 

@@ -1,8 +1,9 @@
-"""The page "설정": labels, guideline, way of working, members and trail of the open project."""
+"""The page "설정": labels, guideline, way of working, members, trail and end of a project."""
 
 import streamlit as st
 
 from malmoi.app.language import say
+from malmoi.app.projects.settings_erase import draw_erasing
 from malmoi.app.projects.settings_labels import draw_labels
 from malmoi.app.projects.settings_people import draw_audit, draw_backup, draw_people
 from malmoi.app.projects.settings_work import draw_guideline, draw_work
@@ -18,6 +19,7 @@ _SECTIONS = {
     "people": (Phrase("People"), "group"),
     "audit": (Phrase("Trail"), "history"),
     "backup": (Phrase("Backup"), "save"),
+    "erase": (Phrase("Erase"), "delete_forever"),
 }
 
 
@@ -43,5 +45,7 @@ def show(visit: Visit) -> None:
         draw_people(visit, open_project)
     elif section == "audit":
         draw_audit(open_project)
-    else:
+    elif section == "backup":
         draw_backup(visit)
+    else:
+        draw_erasing(open_project)
