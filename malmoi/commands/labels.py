@@ -28,7 +28,8 @@ ABOUT = (
     "list shows the projects of a label database; export FILE writes the texts and labels of one "
     "as a table, or for Label Studio or doccano; import FILE... adds texts and labels of tables, "
     "Label Studio or doccano to one; backup FILE copies the whole database, whoever works on it "
-    "meanwhile; erase removes texts, a person's name or a project for good, for a request by law."
+    "meanwhile; merge makes two labels one; erase removes texts, a person's name or a project for "
+    "good, for a request by law."
 )
 
 
@@ -36,8 +37,8 @@ ABOUT = (
 class LabelsSettings:
     """What is done."""
 
-    action: tyro.conf.Positional[Literal["list", "export", "import", "backup", "erase"]]
-    """list, export, import, backup or erase."""
+    action: tyro.conf.Positional[Literal["list", "export", "import", "backup", "merge", "erase"]]
+    """list, export, import, backup, merge or erase."""
     files: tyro.conf.Positional[tuple[Path, ...]] = ()
     """What is written: a table (.csv, .xlsx, .jsonl, .json, .parquet), or a copy of the database.
     What is imported: tables, or files as another tool exports them."""
@@ -78,8 +79,12 @@ class LabelsSettings:
     """Texts to erase, as they are written."""
     person: str | None = None
     """Name to erase; what the person did stays, under a name that says nothing."""
+    label: str | None = None
+    """Label to merge into another one: all that was said with it is said with the other then."""
+    into: str | None = None
+    """The label that stays."""
     yes: bool = False
-    """Erase; without it erase only says what would go."""
+    """Erase, or merge; without it they only say what would change."""
 
 
 def main(settings: LabelsSettings) -> None:
@@ -92,6 +97,9 @@ def main(settings: LabelsSettings) -> None:
         return
     if settings.action == "erase":
         _erase(settings)
+        return
+    if settings.action == "merge":
+        _merge(settings)
         return
     if len(settings.files) != 1:
         raise InputError(
@@ -125,6 +133,25 @@ def _list(settings: LabelsSettings) -> None:
         print(f"project {project_id} was erased by {person}, {moment:%Y-%m-%d %H:%M} UTC")
     if not projects:
         print("The database has no projects.", file=sys.stderr)
+
+
+def _merge(settings: LabelsSettings) -> None:
+    from dataclasses import replace
+
+    from malmoi.labels.label_merging import merge_labels
+    from malmoi.labels.people import Person
+
+    if settings.files or settings.label is None or settings.into is None:
+        raise InputError("expected two labels to merge: malmoi labels merge --label A --into B")
+    access, project = _project(settings)
+    access = replace(access, person=Person(name=_operator(), is_local=True))
+    done = merge_labels(access, settings.label, settings.into, only_count=not settings.yes)
+    would = "merged" if settings.yes else "nothing is changed yet (--yes merges)"
+    print(
+        f"{project.name}: {would}: {done.texts:,} texts of {settings.label} become "
+        f"{settings.into}, {done.agreeing:,} of them are no longer disputed",
+        file=sys.stderr,
+    )
 
 
 def _erase(settings: LabelsSettings) -> None:

@@ -7,6 +7,7 @@ be handed out next.
 """
 
 import random
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -21,6 +22,8 @@ from malmoi.labels.final_label_rule import as_cell, decided, final_label, iter_r
 from malmoi.labels.label_book import LabelBook
 from malmoi.labels.label_names import normal_label
 from malmoi.labels.people import Person
+from malmoi.labels.projects import read_labels
+from malmoi.labels.review import ReviewedText
 from malmoi.labels.tables import (
     ERASED,
     AdjudicationRow,
@@ -43,14 +46,23 @@ _IDS = 5_000
 _NEXT_SHARE, _WANTED_SHARE = 0.1, 0.4
 
 
-def iter_label_records(database: LabelDatabase) -> Iterator[Record]:
+# What a training run does not learn, as its report counts it.
+DIFFERING = "texts on which annotators differ and nobody has decided: left out"
+RETIRED = "texts whose label is retired: left out (offer it again in the app to learn it)"
+RETIRED_OF_SEVERAL = "texts that lose a retired label (offer it again in the app to learn it)"
+
+
+def iter_label_records(
+    database: LabelDatabase, counts: Counter[str] | None = None
+) -> Iterator[Record]:
     """Texts with a decided label, in the order of import; nothing is changed.
 
     The label is a reviewer's, else that of all annotators or of more than half of them. Of a
-    `multi` project it is a JSON list.
+    `multi` project it is a JSON list. A label that is retired is not learnt.
 
     Args:
         database: of the app; its part names the project, which the only one needs not.
+        counts: gets what is left out.
 
     Raises:
         InputError: there is no such database, it is not the app's, damaged or locked for long, it
@@ -63,16 +75,13 @@ def iter_label_records(database: LabelDatabase) -> Iterator[Record]:
         access = ProjectAccess(engine=engine, project_id=project_id, person=READER)
         with access.reading() as connection:
             kind = access.kind(connection)
-            for texts in iter_reviewed(access, connection, labelled_only=True):
-                for text in texts:
-                    final = final_label(text)
-                    if final is not None:
-                        yield Record(
-                            id=f"{database.name}:{text.text_id}",
-                            text=text.text,
-                            label=as_cell(final.labels, kind),
-                            source=database.name,
-                        )
+            for text, labels in _learnt(access, connection, counts):
+                yield Record(
+                    id=f"{database.name}:{text.text_id}",
+                    text=text.text,
+                    label=as_cell(labels, kind),
+                    source=database.name,
+                )
     except (SQLAlchemyError, ImportError) as error:
         raise InputError(
             "expected the label database of the app, found {error}; export the labels in the app "
@@ -80,6 +89,39 @@ def iter_label_records(database: LabelDatabase) -> Iterator[Record]:
             place=database,
             error=reason(error),
         ) from error
+
+
+def left_out_of_training(access: ProjectAccess) -> Counter[str]:
+    """How many labelled texts a training run would not learn, by what is the matter.
+
+    Raises:
+        AccessError: the person is no reviewer.
+    """
+    counts: Counter[str] = Counter()
+    with access.reading("reviewer") as connection:
+        for _ in _learnt(access, connection, counts):
+            pass
+    return counts
+
+
+def _learnt(
+    access: ProjectAccess, connection: Connection, counts: Counter[str] | None
+) -> Iterator[tuple[ReviewedText, tuple[str, ...]]]:
+    """Texts with the decided labels that are still offered."""
+    counts = Counter() if counts is None else counts
+    offered = [one.name for one in read_labels(connection, access.project_id) if not one.retired]
+    is_one = access.kind(connection) == "single"
+    for texts in iter_reviewed(access, connection, labelled_only=True):
+        for text in texts:
+            final = final_label(text)
+            if final is None:
+                counts[DIFFERING] += 1
+                continue
+            labels = tuple(label for label in final.labels if label in offered)
+            if labels != final.labels:
+                counts[RETIRED if is_one else RETIRED_OF_SEVERAL] += 1
+            if labels or not is_one:
+                yield text, labels
 
 
 def _project_id(connection: Connection, database: LabelDatabase) -> int:

@@ -47,6 +47,13 @@ def sentence(entry: AuditEntry) -> str:
                 return say("Archived the project")
             case "open again":
                 return say("Opened the project again")
+            case "merge labels":
+                return say(
+                    "Merged {name} into {into}: {texts:text}",
+                    name=details["from"],
+                    into=details["into"],
+                    texts=details["texts"],
+                )
             case "erase":
                 return _erasing(details)
             case "adjudicate":

@@ -8,9 +8,11 @@ import streamlit as st
 
 from malmoi.app.explanation import explain
 from malmoi.app.language import say
+from malmoi.app.plain_text import escaped
 from malmoi.app.projects.label_rows import draw_heads, edit_label, typed_labels
 from malmoi.app.visit import OpenProject
 from malmoi.errors import InputError
+from malmoi.labels.label_merging import merge_labels
 from malmoi.labels.people import AccessError
 from malmoi.labels.project import ProjectLabel
 from malmoi.labels.projects import change_labels
@@ -50,6 +52,50 @@ def draw_labels(open_project: OpenProject) -> None:
         )
     if pressed:
         _save(open_project, edited, typed_labels(added or ""))
+    if may:
+        _draw_merging(open_project)
+
+
+def _draw_merging(open_project: OpenProject) -> None:
+    """Two labels to choose, and what becomes of their texts."""
+    project = open_project.project
+    with st.expander(say("Merge two labels"), icon=":material/merge:"):
+        left, right = st.columns(2)
+        gone = left.selectbox(
+            say("This label goes"),
+            [label.name for label in project.labels],
+            index=None,
+            key=f"merge-gone-{project.id}",
+        )
+        stays = right.selectbox(
+            say("All of it becomes"),
+            [name for name in project.label_names if name != gone],
+            index=None,
+            key=f"merge-stays-{project.id}",
+        )
+        if gone is None or stays is None:
+            return
+        try:
+            done = merge_labels(open_project.access, gone, stays, only_count=True)
+            st.caption(
+                say(
+                    "{texts:text} of {gone} become {stays}, with their votes, decisions, "
+                    "suggestions and history; people no longer differ on {agreeing:,} of them. "
+                    "This cannot be taken back.",
+                    texts=done.texts,
+                    gone=escaped(gone),
+                    stays=escaped(stays),
+                    agreeing=done.agreeing,
+                )
+            )
+            if st.button(say("Merge"), type="primary", icon=":material/merge:"):
+                merge_labels(open_project.access, gone, stays)
+                st.toast(say("The labels are merged."), icon=":material/check:")
+                st.rerun()
+        except AccessError as error:
+            explain(say("Only admins change labels."), error)
+        except InputError as error:
+            explain(say("These two cannot be merged."), error)
 
 
 def _save(open_project: OpenProject, edited: Sequence[ProjectLabel], added: Sequence[str]) -> None:

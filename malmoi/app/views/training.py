@@ -1,6 +1,7 @@
 """The part of the page "모델" that trains: start, progress, cancel, what became of it."""
 
 import time
+from collections import Counter
 
 import streamlit as st
 
@@ -12,6 +13,14 @@ from malmoi.app.model_report import fold_report
 from malmoi.app.training_job import TrainingJob, start_again, start_training, training_jobs
 from malmoi.app.visit import OpenProject, Visit
 from malmoi.errors import InputError
+from malmoi.labels.access import ProjectAccess
+from malmoi.labels.project_numbers import LastChange, last_change
+from malmoi.labels.training_texts import (
+    DIFFERING,
+    RETIRED,
+    RETIRED_OF_SEVERAL,
+    left_out_of_training,
+)
 from malmoi.messages import Phrase
 from malmoi.progress import rounded_time
 
@@ -52,6 +61,19 @@ def _show_start(open_project: OpenProject) -> None:
         )
     )
     is_one = open_project.project.kind == "single"
+    access = open_project.access
+    left_out = _left_out(str(access.engine.url), access.project_id, last_change(access), access)
+    if differing := left_out[DIFFERING]:
+        st.caption(say("{differing:text} on which people differ: left out.", differing=differing))
+    if retired := left_out[RETIRED] + left_out[RETIRED_OF_SEVERAL]:
+        st.warning(
+            say(
+                "{retired:text} with a label that is retired: it is not learnt. To learn it, offer "
+                "it again under ‘Settings’.",
+                retired=retired,
+            ),
+            icon=":material/label_off:",
+        )
     train, quick, _ = st.columns([1, 1, 1])
     wanted: bool | None = None
     if train.button(
@@ -84,6 +106,13 @@ def _show_start(open_project: OpenProject) -> None:
         )
         return
     st.rerun()
+
+
+@st.cache_data(max_entries=50, show_spinner=False)
+def _left_out(
+    url: str, project_id: int, change: LastChange, _access: ProjectAccess
+) -> Counter[str]:
+    return left_out_of_training(_access)
 
 
 def _show_running(job: TrainingJob) -> None:

@@ -125,7 +125,11 @@ def iter_rows(
         _refuse_columns(path, form)
         from malmoi.labels.training_texts import iter_label_records  # SQLAlchemy takes a while
 
-        yield from iter_label_records(path)
+        counted = SourceNotes(source=path.name)
+        yield from iter_label_records(path, counted.counts)
+        if notes is not None:
+            notes.sources.append(counted)
+            notes.finished()
         return
     # Label Studio's list of what people said: empty where nobody has said anything.
     of_people = form.label_column in ANNOTATIONS

@@ -12,11 +12,11 @@ from malmoi.app.projects.imports import ImportOrder, start_import
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.importing import WayOfReading
 from malmoi.labels.people import AccessError, Person
-from malmoi.labels.project import ProjectLabel
+from malmoi.labels.project import ProjectLabel, ProjectSettings
 from malmoi.labels.projects import archive, change_guideline, members, read_project, set_member
 from malmoi.text.reading.sources import source_of_upload
 from tests.malmoi.app.conftest import make_model
-from tests.malmoi.app.project_pages import by_label, made, shown, store
+from tests.malmoi.app.project_pages import by_label, made, shown, store, vote
 
 
 @pytest.fixture(autouse=True)
@@ -69,7 +69,7 @@ def test_an_annotator_is_told_who_may_and_reaches_nothing(
         page = as_member(monkeypatch, "anna@b.kr", "projects", {"view": view})
         assert said in shown(page)
         assert not page.file_uploader and not page.code
-    for section in ("labels", "guideline", "work", "people", "audit", "backup"):
+    for section in ("labels", "guideline", "work", "people", "audit", "backup", "erase"):
         page = as_member(monkeypatch, "anna@b.kr", "settings", {"section": section})
         assert "관리자만 바꿀 수 있습니다" in shown(page)
         assert all(one.disabled for one in [*page.text_input, *page.number_input, *page.button])
@@ -297,3 +297,20 @@ def test_every_backup_has_a_name_of_its_own(
     page = as_member(monkeypatch, "anna@b.kr", "settings", {"section": "backup"})
     name = r"malmoi labels backup backups/labels-\d{4}-\d\d-\d\d-\d{6}\.db"
     assert [bool(re.fullmatch(name, one.value)) for one in page.code] == [True]
+
+
+def test_two_labels_are_merged_with_a_count_before(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    access = made("하나", "둘", settings=ProjectSettings(annotators_per_text=2))
+    vote(access, "지은", ["부정", "중립"])
+    vote(access, "민수", ["중립"])
+    set_member(access, "bora@b.kr", "admin")
+    page = open_settings(monkeypatch, "labels")
+    by_label(page.selectbox, "없어지는 라벨").select("중립").run()
+    by_label(page.selectbox, "남는 라벨").select("부정").run()
+    assert "글 2건이" in shown(page) and "1건은 의견이 더는" in shown(page)
+    by_label(page.button, "합치기").click().run()
+    assert not page.exception and read_project(access).label_names == ["긍정", "부정"]
+    page = open_settings(monkeypatch, "audit")
+    assert "라벨 중립 → 부정(으)로 합침: 글 2건" in str(page.dataframe[0].value)

@@ -4,7 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.malmoi.finetune.conftest import separable
+from malmoi.labels.annotating import Act, save_acts
+from malmoi.labels.people import Person
+from malmoi.labels.projects import ProjectStore, change_labels, read_project
+from tests.malmoi.finetune.conftest import save_labels, separable
 from tests.malmoi.finetune.test_kfold import QUICK, Run, kfold, left_behind
 from tests.malmoi.finetune.test_kfold_linear import NO_KIWI, rows_of
 from tests.malmoi.finetune.test_kfold_tasks import (
@@ -118,3 +121,17 @@ def test_a_label_with_few_texts_has_a_way_on(kfold: Run, write_table: WriteTable
     flags = ["--task=multi", *QUICK, "--folds=2", "--output=several", "--rare=drop"]
     assert kfold(f"--data={data}", *flags, labels=None)[0] == 0
     assert report_of("several")["data"]["texts"] == len(several)
+
+
+def test_a_project_says_what_of_it_is_not_learnt(kfold: Run, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/labels.db"
+    save_labels(url, [*separable(), *[(f"옛말 {number}", "옛말") for number in range(3)]])
+    access = ProjectStore(url).access(Person(name="다라", is_local=True), "메모")
+    act = Act(text_id=1, kind="label", labels=["옛말"], request_id="differs")
+    save_acts(access, [act])
+    change_labels(access, [one for one in read_project(access).labels if one.name != "옛말"])
+    code, output, errors = kfold(f"--data={tmp_path}/labels.db", *ALONE, labels=None, linear=True)
+    assert (code, errors) == (0, "")
+    assert "1 texts on which annotators differ" in output
+    assert "3 texts whose label is retired" in output
+    assert sorted(report_of("run")["data"]["per_label"]) == ["꿈", "일기", "일정"]
