@@ -59,6 +59,7 @@ from malmoi.finetune.training.starting_model import describe_starting_model
 from malmoi.inference.classifier import Classifier
 from malmoi.inference.linear.frozen_encoder import FrozenEncoder
 from malmoi.inference.linear.quick import QuickTrainer
+from malmoi.inference.vectors.sentence_encoder import find_sentence_encoder
 from malmoi.labels.database import LabelDatabase
 from malmoi.model_folders import LINEAR, LINEAR_WEIGHTS, better_read, find_encoder
 from malmoi.paths import runs
@@ -185,9 +186,10 @@ def _linear_alone(config: KfoldConfig) -> Iterator[_Fitted]:
     print_absent_labels(split, examples)
     print(f"model: linear, beside it the encoder {name}, not trained" if name else "model: linear")
     encoder = None if place is None else FrozenEncoder.load(place)
+    sentences = find_sentence_encoder() if config.keys.linear.frozen_encoder else None
     print(f"reading the texts and fitting in {flags.folds} folds, then on all texts", flush=True)
     with shown_progress("fits") as progress:
-        found = QuickTrainer(encoder, kiwi=plan.linear.kiwi).fit(
+        found = QuickTrainer(encoder, sentences=sentences, kiwi=plan.linear.kiwi).fit(
             examples.texts,
             [examples.labels[label] for label in examples.targets],
             fold_of=split.fold_of[flags.seed],

@@ -145,7 +145,7 @@ class LinearKeys:
     kiwi: bool = True
     """Kiwi's morphemes and word vectors may be parts of it, where they help."""
     frozen_encoder: bool = True
-    """With `--quick`: what an encoder that is not trained makes of a text may be a part, too."""
+    """With `--quick`: what encoders that are not trained make of a text may be parts, too."""
 
 
 @dataclass(frozen=True, kw_only=True)

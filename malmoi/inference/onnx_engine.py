@@ -23,7 +23,9 @@ class OnnxEngine:
     place = "cpu"
     tokens_in_batch = 1024
 
-    def __init__(self, path: Path, name: EngineName, threads: int | None = None) -> None:
+    def __init__(
+        self, path: Path, name: EngineName, threads: int | None = None, *, output: str | None = None
+    ) -> None:
         """Load a network.
 
         Args:
@@ -32,6 +34,7 @@ class OnnxEngine:
             threads: that compute, each a batch of its own; as many as there are cores where it is
                 None. Two threads at one batch wait for each other: measured on two cores, 1.9 times
                 the time, and more where other programs are at work.
+            output: name of what is wanted; the first one where it is None.
         """
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1
@@ -45,9 +48,10 @@ class OnnxEngine:
             providers=["CPUExecutionProvider"],
             disabled_optimizers=_SLOW_FUSIONS,
         )
+        self._outputs = [output or self._session.get_outputs()[0].name]
         self._inputs = [item.name for item in self._session.get_inputs()]
 
     def logits(self, batch: PaddedBatch) -> np.ndarray:
         """See `Engine`."""
         inputs = {name: getattr(batch, name) for name in self._inputs}
-        return self._session.run(None, inputs)[0]
+        return self._session.run(self._outputs, inputs)[0]

@@ -19,6 +19,7 @@ from malmoi.app.learning.opinions import Opinion, f1_of_present, given_matrix
 from malmoi.app.learning.project_model import ModelProblem, ProjectModel, ProjectModels
 from malmoi.errors import InputError
 from malmoi.inference.linear.quick import QuickTrainer
+from malmoi.inference.vectors.sentence_encoder import SentenceEncoder, find_sentence_encoder
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.project import Project
 from malmoi.labels.projects import read_project
@@ -129,6 +130,7 @@ class Learner:
         """Nothing is loaded yet."""
         self._trainers: OrderedDict[tuple[str, int], QuickTrainer] = OrderedDict()
         self._encoder: Any = None
+        self._sentences: SentenceEncoder | None = None
         self._models = ProjectModels()
 
     def learn(self, access: ProjectAccess, *, forced: bool = False) -> LearningResult:
@@ -207,7 +209,9 @@ class Learner:
     def _trainer(self, access: ProjectAccess) -> QuickTrainer:
         key = (str(access.engine.url), access.project_id)
         if key not in self._trainers:
-            self._trainers[key] = QuickTrainer(self._load_encoder())
+            encoder = self._load_encoder()
+            self._sentences = self._sentences or find_sentence_encoder()
+            self._trainers[key] = QuickTrainer(encoder, sentences=self._sentences)
         self._trainers.move_to_end(key)
         if len(self._trainers) > _MOST_PROJECTS:
             self._trainers.popitem(last=False)

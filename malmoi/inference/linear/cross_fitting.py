@@ -13,6 +13,7 @@ import numpy as np
 from malmoi.inference.linear.fitting import (
     CountedTexts,
     DensePart,
+    EncoderName,
     Fitted,
     PartName,
     fit_part,
@@ -148,7 +149,8 @@ def _weighed(
 ) -> LinearPart:
     bias = np.zeros(len(labels), dtype=np.float32)
     ngrams: list[NgramPart] = []
-    vectors, dense = None, None
+    vectors = None
+    heads: dict[EncoderName, np.ndarray] = {}
     for name, one in fitted.items():
         weight = stack.weights[name]
         bias += weight * (one.bias - one.bias.mean())
@@ -167,13 +169,14 @@ def _weighed(
             vectors = VectorPart(idf=one.part.idf, weights=weights)
         else:
             assert isinstance(one.part, DensePart)
-            dense = weights.astype(np.float32)
-    own = 1.0 if dense is not None else 0.0
+            heads[one.part.name] = weights.astype(np.float32)
+    own = 1.0 if "encoder" in heads else 0.0
     return LinearPart(
         labels=labels,
         bias=bias,
         ngrams=ngrams,
         vectors=vectors,
         encoder_weight=own if encoder is None else stack.weights.get(encoder, 0.0),
-        head=dense,
+        head=heads.get("encoder"),
+        sentences=heads.get("sentences"),
     )

@@ -8,8 +8,8 @@ Legend: N texts, n of them to learn from, V n-grams of a vocabulary, D dimension
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -28,7 +28,10 @@ from malmoi.inference.linear.morphemes import EojeolReader, EojeolTable
 from malmoi.inference.linear.parts import NgramName, NgramPart, VectorPart
 from malmoi.text.morpheme_vectors import morpheme_vectors
 
-PartName = Literal["characters", "morphemes", "vectors", "encoder"]
+# Numbers that an encoder which is not trained makes of a text: the frozen one of a classifier of
+# ours, and a sentence encoder.
+EncoderName = Literal["encoder", "sentences"]
+PartName = NgramName | Literal["vectors"] | EncoderName
 
 # An n-gram that stands in one text says nothing of others.
 _LEAST_COUNT = 2
@@ -38,6 +41,7 @@ _LEAST_COUNT = 2
 _SVM_C = 0.5
 # Ridge of standardised dimensions, for each text (assumption; stacking weighs the part after it).
 _RIDGE = 0.1
+_LOGISTIC_C = 30.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +53,7 @@ class CountedTexts:
         vocabularies: the same, its keys.
         ids: Kiwi's morphemes, by their ids; None where Kiwi is left out.
         vectors: float32 [V, D] of Kiwi's morphemes.
-        dense: float32 [N, D], what a frozen encoder makes of the texts; None without one.
+        numbers: by the encoder that is not trained, float32 [N, D], what it makes of the texts.
         eojeols: that Kiwi has read, to be kept with the classifier.
         texts: N.
     """
@@ -58,7 +62,7 @@ class CountedTexts:
     vocabularies: dict[NgramName, np.ndarray]
     ids: Bags | None = None
     vectors: np.ndarray | None = None
-    dense: np.ndarray | None = None
+    numbers: Mapping[EncoderName, np.ndarray] = field(default_factory=dict)
     eojeols: EojeolTable | None = None
     texts: int
 
@@ -68,15 +72,14 @@ class CountedTexts:
         found: list[PartName] = list(self.ngrams)
         if self.ids is not None:
             found.append("vectors")
-        if self.dense is not None:
-            found.append("encoder")
-        return found
+        return [*found, *self.numbers]
 
 
 @dataclass(frozen=True, kw_only=True)
 class DensePart:
-    """A linear model on D numbers of a text, standardised; `weights` float32 [D, K]."""
+    """A linear model on D numbers that an encoder makes of a text; `weights` float32 [D, K]."""
 
+    name: EncoderName
     weights: np.ndarray
 
     def logits(self, values: np.ndarray) -> np.ndarray:
@@ -102,7 +105,7 @@ def count_texts(
     *,
     kiwi: bool = True,
     reader: EojeolReader | None = None,
-    dense: np.ndarray | None = None,
+    numbers: Mapping[EncoderName, np.ndarray] | None = None,
 ) -> CountedTexts:
     """Count N clean texts.
 
@@ -110,7 +113,7 @@ def count_texts(
         texts: clean.
         kiwi: whether Kiwi's morphemes and vectors are parts.
         reader: remembers eojeols of earlier texts.
-        dense: see `CountedTexts`.
+        numbers: see `CountedTexts`.
     """
     keys: dict[NgramName, Keys] = {"characters": character_keys(texts)}
     ids = vectors = eojeols = None
@@ -128,7 +131,7 @@ def count_texts(
         vocabularies=vocabularies,
         ids=ids,
         vectors=vectors,
-        dense=dense,
+        numbers=numbers or {},
         eojeols=eojeols,
         texts=len(texts),
     )
@@ -136,9 +139,8 @@ def count_texts(
 
 def inputs_of(texts: CountedTexts, part: PartName, places: np.ndarray) -> Any:
     """What a part reads of some texts; `places` int64 [n], rising."""
-    if part == "encoder":
-        assert texts.dense is not None
-        return texts.dense[places]
+    if part == "encoder" or part == "sentences":
+        return texts.numbers[part][places]
     bags = texts.ids if part == "vectors" else texts.ngrams[part]
     assert bags is not None
     return taken(bags, places)
@@ -166,9 +168,10 @@ def fit_part(
         seed: of the order of the coordinate descent.
     """
     given = inputs_of(texts, part, places)
-    if part == "encoder":
-        weights, bias = _ridge(given, label_ids, labels, balanced)
-        return Fitted(part=DensePart(weights=weights), bias=bias)
+    if part == "encoder" or part == "sentences":
+        fit = _ridge if part == "encoder" else _logistic
+        weights, bias = fit(given, label_ids, labels, balanced)
+        return Fitted(part=DensePart(name=part, weights=weights), bias=bias)
     idf = _idf(given)
     if part == "vectors":
         assert texts.vectors is not None
@@ -229,6 +232,20 @@ def _for_all_labels(
     weights[:, present] = coefficients.T
     bias[present] = intercepts
     return weights, bias
+
+
+def _logistic(
+    values: np.ndarray, label_ids: np.ndarray, labels: int, balanced: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Logistic regression on vectors of length 1."""
+    from sklearn.linear_model import LogisticRegression
+
+    if len(present := np.unique(label_ids)) == 1:
+        return _of_one_label(values.shape[1], present, labels)
+    weight = "balanced" if balanced else None
+    model = LogisticRegression(C=_LOGISTIC_C, class_weight=weight, max_iter=1_000)
+    model.fit(values, label_ids)
+    return _for_all_labels(model.coef_, model.intercept_, model.classes_, labels)
 
 
 def _ridge(

@@ -22,10 +22,14 @@ from malmoi.files import write_at_once
 from malmoi.inference.linear.bags import character_keys, count
 from malmoi.inference.linear.morphemes import EojeolReader, EojeolTable
 from malmoi.inference.linear.parts import NgramName, NgramPart, VectorPart
+from malmoi.inference.vectors.sentence_encoder import SentenceEncoder
 from malmoi.model_folders import LINEAR, LINEAR_WEIGHTS
 
 # Raised by a change that a reader of the files would notice.
-VERSION = 1
+VERSION = 2
+_OLDER = (1,)  # without sentence vectors
+# The sentence encoder, in the folder of a classifier that reads its vectors.
+SENTENCES = "sentences"
 _NGRAMS: tuple[NgramName, ...] = ("characters", "morphemes")
 
 
@@ -42,6 +46,8 @@ class LinearPart:
         head: float32 [D, K], of the numbers that a frozen encoder makes of a text; None where the
             encoder is a classifier itself, or where there is none.
         eojeols: that it learnt from, so that Kiwi need not read them again.
+        sentences: float32 [H, K], of the vectors of `sentence_encoder`; None without.
+        sentence_encoder: that it reads; None where others give its vectors.
     """
 
     labels: list[str]
@@ -51,6 +57,8 @@ class LinearPart:
     encoder_weight: float
     head: np.ndarray | None = None
     eojeols: EojeolTable | None = None
+    sentences: np.ndarray | None = None
+    sentence_encoder: SentenceEncoder | None = None
 
     @cached_property
     def _reader(self) -> EojeolReader:
@@ -60,14 +68,21 @@ class LinearPart:
     def parts(self) -> list[str]:
         """What it is made of."""
         names: list[str] = [part.name for part in self.ngrams]
-        return [*names, *(["vectors"] if self.vectors is not None else [])]
+        others = {"vectors": self.vectors, "sentences": self.sentences}
+        return [*names, *(name for name, part in others.items() if part is not None)]
 
-    def logits(self, texts: Sequence[str], reader: EojeolReader | None = None) -> np.ndarray:
+    def logits(
+        self,
+        texts: Sequence[str],
+        reader: EojeolReader | None = None,
+        sentences: np.ndarray | None = None,
+    ) -> np.ndarray:
         """Float32 [N, K] of N clean texts; safe to use from several threads.
 
         Args:
             texts: clean.
             reader: remembers more eojeols than those that were learnt from.
+            sentences: float32 [N, H], the vectors of the texts, where they are known.
         """
         found = np.tile(self.bias, (len(texts), 1))
         if not texts:
@@ -81,6 +96,11 @@ class LinearPart:
                 found += self.vectors.logits(morphemes.bags_of_ids(len(self.vectors.idf)))
         for part in self.ngrams:
             found += part.logits(count(keys[part.name], part.vocabulary))
+        if self.sentences is not None:
+            if sentences is None:
+                assert self.sentence_encoder is not None
+                sentences = self.sentence_encoder(texts)
+            found += sentences @ self.sentences
         return found
 
     def added(self, encoder: np.ndarray, own: np.ndarray) -> np.ndarray:
@@ -95,6 +115,7 @@ class LinearPart:
             bias=self.bias * factor,
             ngrams=[replace(part, weights=part.weights * factor) for part in self.ngrams],
             vectors=None if vectors is None else replace(vectors, weights=vectors.weights * factor),
+            sentences=None if self.sentences is None else self.sentences * factor,
         )
 
     def check_labels(self, labels: Sequence[str], folder: Path) -> None:
@@ -110,7 +131,7 @@ class LinearPart:
             )
 
     def save(self, folder: Path, facts: dict[str, Any] | None = None) -> None:
-        """Write both files; `facts` are for readers and change nothing."""
+        """Write both files and the sentence encoder; `facts` are for readers, changing nothing."""
         from safetensors.numpy import save
 
         arrays = {"bias": self.bias.astype(np.float32)}
@@ -120,6 +141,10 @@ class LinearPart:
             arrays[f"{part.name}.weights"] = part.weights.astype(np.float16)
         if self.head is not None:
             arrays["encoder.weights"] = self.head.astype(np.float32)
+        if self.sentences is not None:
+            assert self.sentence_encoder is not None
+            arrays["sentences.weights"] = self.sentences
+            self.sentence_encoder.save(folder / SENTENCES)
         if self.vectors is not None:
             arrays["vectors.idf"] = self.vectors.idf.astype(np.float16)
             arrays["vectors.weights"] = self.vectors.weights.astype(np.float16)
@@ -149,7 +174,7 @@ def load_linear(folder: Path) -> LinearPart | None:
 
     try:
         described = json.loads(path.read_text(encoding="utf-8"))
-        if described["version"] != VERSION:
+        if described["version"] not in (*_OLDER, VERSION):
             raise InputError(
                 "expected version {known} in {path}, found {version}; update malmoi, or train the "
                 "classifier again",
@@ -158,6 +183,8 @@ def load_linear(folder: Path) -> LinearPart | None:
                 version=described["version"],
             )
         found = _read(described, load_file(folder / LINEAR_WEIGHTS))
+        if found.sentences is not None:
+            found = replace(found, sentence_encoder=SentenceEncoder(folder / SENTENCES))
     except InputError:
         raise
     except Exception as error:  # safetensors has its own for a damaged file
@@ -188,7 +215,8 @@ def _read(described: dict[str, Any], arrays: dict[str, np.ndarray]) -> LinearPar
     if "vectors" in parts:
         idf = arrays["vectors.idf"].astype(np.float32)
         vectors = VectorPart(idf=idf, weights=_of_labels(arrays["vectors.weights"], labels))
-    _of_labels(arrays.get("encoder.weights", arrays["bias"][None]), labels)
+    for name in ("encoder.weights", "sentences.weights"):
+        _of_labels(arrays.get(name, arrays["bias"][None]), labels)
     for part in ngrams:
         if not len(part.vocabulary) == len(part.idf) == len(part.weights):
             raise ValueError(f"{part.name} of different lengths")
@@ -202,6 +230,7 @@ def _read(described: dict[str, Any], arrays: dict[str, np.ndarray]) -> LinearPar
         vectors=vectors,
         encoder_weight=float(described["encoder_weight"]),
         head=arrays.get("encoder.weights"),
+        sentences=arrays.get("sentences.weights"),
         eojeols=_eojeols(arrays),
     )
 

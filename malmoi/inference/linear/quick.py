@@ -9,8 +9,8 @@ Legend: N texts, K labels.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,7 @@ from malmoi.inference.linear.cross_fitting import (
     out_of_fold_logits,
     stack_out_of_fold,
 )
-from malmoi.inference.linear.fitting import CountedTexts, count_texts
+from malmoi.inference.linear.fitting import CountedTexts, EncoderName, count_texts
 from malmoi.inference.linear.linear_part import LinearPart
 from malmoi.inference.linear.morphemes import EojeolReader
 from malmoi.inference.prediction import softmax
@@ -35,6 +35,7 @@ from malmoi.text.cleaning.cleaner import clean_batch
 
 if TYPE_CHECKING:
     from malmoi.inference.linear.frozen_encoder import FrozenEncoder
+    from malmoi.inference.vectors.sentence_encoder import SentenceEncoder
 
 # Fewer say nothing that could be measured.
 FEWEST_TEXTS = 20
@@ -81,20 +82,31 @@ class QuickResult:
 class QuickTrainer:
     """Fits again and again as labels come, and reads only what is new.
 
-    It keeps the morphemes of eojeols, as many as `EojeolReader` does, and the encoder's numbers of
-    the 100,000 texts that it met last: 4 bytes a text times the encoder's hidden size.
+    It keeps the morphemes of eojeols, as many as `EojeolReader` does, and the encoders' numbers of
+    the 100,000 texts that it met last: 2 bytes each.
     """
 
-    def __init__(self, encoder: FrozenEncoder | None = None, *, kiwi: bool = True) -> None:
+    def __init__(
+        self,
+        encoder: FrozenEncoder | None = None,
+        *,
+        sentences: SentenceEncoder | None = None,
+        kiwi: bool = True,
+    ) -> None:
         """Nothing is loaded yet.
 
         Args:
             encoder: whose numbers may help; it is not trained.
+            sentences: whose vectors may help, too.
             kiwi: whether morphemes and word vectors may help.
         """
-        self._encoder, self._kiwi = encoder, kiwi
+        self._encoder, self._sentences, self._kiwi = encoder, sentences, kiwi
         self._reader = EojeolReader()
-        self._numbers: dict[str, np.ndarray] = {}
+        self._numbers: dict[EncoderName, _Remembered] = {}
+        if encoder is not None:
+            self._numbers["encoder"] = _Remembered(encoder.features)
+        if sentences is not None:
+            self._numbers["sentences"] = _Remembered(sentences)
         # Of the last fit: a task of several labels is fitted once for each, on the same texts.
         self._counted: tuple[list[str], CountedTexts] | None = None
 
@@ -140,6 +152,7 @@ class QuickTrainer:
         )
         stacked = stack_out_of_fold(logits, label_ids, folds)
         part = fit_linear(counted, label_ids, names, stacked.stack, balanced=balanced, seed=seed)
+        part = replace(part, sentence_encoder=self._sentences)
         encoder = None if part.head is None or self._encoder is None else self._encoder
         probabilities = softmax(stacked.logits).astype(np.float32)
         return QuickResult(
@@ -159,8 +172,7 @@ class QuickTrainer:
         clean = clean_batch(list(texts)).texts
         if self._kiwi and clean:
             self._reader(clean)
-        if clean:
-            self._numbers_of(clean)
+        self._numbers_of(clean)
 
     def probabilities(self, result: QuickResult, texts: Sequence[str]) -> np.ndarray:
         """What a classifier that this trainer fitted says of texts, float32 [N, K].
@@ -168,35 +180,56 @@ class QuickTrainer:
         As `result.classifier` says, but that nothing is read twice, in this or any earlier call.
         """
         clean = clean_batch(list(texts)).texts
-        logits = result.part.logits(clean, self._reader)
-        if result.part.head is not None:
-            numbers = self._numbers_of(clean)
-            assert numbers is not None
-            logits = result.part.added(numbers @ result.part.head, logits)
+        part = result.part
+        if not clean:
+            return np.zeros((0, len(part.labels)), dtype=np.float32)
+        heads = {"encoder": part.head, "sentences": part.sentences}
+        numbers = self._numbers_of(
+            clean, [name for name in self._numbers if heads[name] is not None]
+        )
+        logits = part.logits(clean, self._reader, numbers.get("sentences"))
+        if part.head is not None:
+            logits = part.added(numbers["encoder"] @ part.head, logits)
         return softmax(logits).astype(np.float32)
 
     def _count(self, clean: list[str]) -> CountedTexts:
         if self._counted is None or self._counted[0] != clean:
             counted = count_texts(
-                clean, kiwi=self._kiwi, reader=self._reader, dense=self._numbers_of(clean)
+                clean, kiwi=self._kiwi, reader=self._reader, numbers=self._numbers_of(clean)
             )
             self._counted = clean, counted
         return self._counted[1]
 
-    def _numbers_of(self, clean: list[str]) -> np.ndarray | None:
-        """What the encoder makes of texts, float32 [N, D]; computed for those that are new."""
-        if self._encoder is None:
-            return None
-        new = [text for text in dict.fromkeys(clean) if text not in self._numbers]
+    def _numbers_of(
+        self, clean: list[str], names: Sequence[EncoderName] | None = None
+    ) -> dict[EncoderName, np.ndarray]:
+        """What some encoders, else all, make of N texts, each float32 [N, D]."""
+        return {
+            name: self._numbers[name](clean)
+            for name in (self._numbers if names is None else names)
+            if clean
+        }
+
+
+class _Remembered:
+    """An encoder that computes no text twice, of the 100,000 that it met last."""
+
+    def __init__(self, compute: Callable[[list[str]], np.ndarray]) -> None:
+        self._compute = compute
+        self._known: dict[str, np.ndarray] = {}
+
+    def __call__(self, texts: list[str]) -> np.ndarray:
+        """Float32 [N, D] of N texts, N at least 1."""
+        new = [text for text in dict.fromkeys(texts) if text not in self._known]
         if new:
-            rows = self._encoder.features(new)
-            self._numbers.update(zip(new, rows.astype(np.float16), strict=True))
-        found = np.stack([self._numbers[text] for text in clean]).astype(np.float32)
-        if len(self._numbers) > _MOST_NUMBERS:
-            for text in dict.fromkeys(clean):
-                self._numbers[text] = self._numbers.pop(text)
-            for text in list(self._numbers)[: len(self._numbers) - _MOST_NUMBERS]:
-                del self._numbers[text]
+            rows = self._compute(new).astype(np.float16)
+            self._known.update(zip(new, rows, strict=True))
+        found = np.stack([self._known[text] for text in texts]).astype(np.float32)
+        if len(self._known) > _MOST_NUMBERS:
+            for text in dict.fromkeys(texts):
+                self._known[text] = self._known.pop(text)
+            for text in list(self._known)[: len(self._known) - _MOST_NUMBERS]:
+                del self._known[text]
         return found
 
 

@@ -17,7 +17,9 @@ from malmoi.errors import InputError
 from malmoi.inference.classifier import Classifier
 from malmoi.inference.linear.frozen_encoder import FrozenEncoder
 from malmoi.inference.linear.quick import QuickResult, QuickTrainer
+from malmoi.inference.vectors.sentence_encoder import SentenceEncoder
 from malmoi.model_folders import find_classifiers
+from malmoi.paths import checkpoint
 from malmoi.text.cleaning.cleaner import clean_batch
 
 Memos = list[tuple[str, str]]
@@ -170,7 +172,34 @@ def test_the_encoder_reads_what_is_new_and_the_last_texts_alone_are_kept(
         trainer.fit(texts[chosen], labels[chosen])
     clean = clean_batch(texts).texts
     assert read == [clean[:60], clean[60:80], clean[80:], clean[:40]]
-    assert trainer._numbers.keys() == set(clean[:80])
+    assert trainer._numbers["encoder"]._known.keys() == set(clean[:80])
+
+
+def test_sentence_vectors_are_a_part_and_are_kept(tmp_path: Path) -> None:
+    kinds = {
+        "날씨": "비가 온다 눈이 내린다 하늘이 흐리다 바람이 세다 안개가 꼈다 소나기가 쏟아진다",
+        "음식": "국이 짜다 밥을 짓는다 빵을 굽는다 나물을 무친다 생선을 조린다 만두를 빚는다",
+    }
+    endings = ("", "고 한다", "지요", "더라")
+    rows = [
+        (f"{two} {end}".strip(), kind)
+        for kind, words in kinds.items()
+        for two in (" ".join(words.split()[at : at + 2]) for at in range(0, 12, 2))
+        for end in endings
+    ]
+    texts, labels = zip(*rows, strict=True)
+    sentences = SentenceEncoder(checkpoint("malmoi-vectors"))
+    trainer = QuickTrainer(sentences=sentences, kiwi=False)
+    # No fold shares a phrase with another, so that only the meaning helps.
+    result = trainer.fit(texts, labels, fold_of=np.repeat(np.arange(12) % 6 + 1, 4))
+    assert "sentences" in result.weights
+    result.save(tmp_path / "model")
+    loaded = Classifier.load(tmp_path / "model")
+    assert "sentences" in loaded.parts
+    new = ["우박이 떨어졌다", "떡을 쪘다", "천둥이 친다", "김치를 담갔다"]
+    said = trainer.probabilities(result, new)
+    for one, row in zip(loaded.predict(new), said, strict=True):
+        assert list(one.probabilities.values()) == pytest.approx(row.tolist(), abs=5e-3)
 
 
 @pytest.mark.parametrize(

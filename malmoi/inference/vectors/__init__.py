@@ -1,0 +1,1 @@
+"""Sentence vectors: how like two texts are in what they mean."""
