@@ -51,10 +51,11 @@ class LabelsSettings:
     all_texts: bool = False
     """Export texts without a label, too; else those that anybody has labelled or decided, finished
     or not."""
-    source: Annotated[Literal["table", "label-studio", "doccano"], tyro.conf.arg(name="from")] = (
-        "table"
-    )
-    """Which program has made the files that are imported."""
+    source: Annotated[
+        Literal["table", "label-studio", "doccano", "malmoi"], tyro.conf.arg(name="from")
+    ] = "table"
+    """Which program has made the files that are imported. One of malmoi is a whole project, made
+    under its own name or that of --project."""
     text_column: str | None = None
     """Column of the texts that are imported; found by its name where none is given."""
     label_column: str | None = None
@@ -68,11 +69,11 @@ class LabelsSettings:
     completed_by, "" for none."""
     dry_run: bool = False
     """Only say what an import would do."""
-    target: Annotated[Literal["table", "label-studio", "doccano"], tyro.conf.arg(name="for")] = (
-        "table"
-    )
+    target: Annotated[
+        Literal["table", "label-studio", "doccano", "malmoi"], tyro.conf.arg(name="for")
+    ] = "table"
     """For which program the file is exported: FILE.json for Label Studio, FILE.jsonl for doccano;
-    both get all texts."""
+    both get all texts. FILE.jsonl for malmoi is the whole project, for another label database."""
     text_id: tuple[int, ...] = ()
     """Texts to erase, by text_id of an export."""
     text: tuple[str, ...] = ()
@@ -247,7 +248,12 @@ def _export(settings: LabelsSettings, file: Path) -> None:
                 tool=settings.target,
                 file=file,
             )
-        written = export_for(access, file, settings.target)
+        if settings.target == "malmoi":
+            from malmoi.labels.whole_project import export_project
+
+            written = export_project(access, file)
+        else:
+            written = export_for(access, file, settings.target)
         print(f"{file}: {written:,} texts of {project.name}", file=sys.stderr)
         return
     cuts = CutCells()
@@ -259,7 +265,29 @@ def _export(settings: LabelsSettings, file: Path) -> None:
     print(f"{file}: {written:,} {which} of {project.name}", file=sys.stderr)
 
 
+def _take_in(settings: LabelsSettings) -> None:
+    """Make the project of a file that another label database has written."""
+    from malmoi.labels.database import DATABASE_VARIABLE
+    from malmoi.labels.projects import ProjectStore, read_project
+    from malmoi.labels.training_texts import READER
+    from malmoi.labels.whole_project import import_project
+
+    if len(settings.files) != 1:
+        raise InputError(
+            "expected one file to import, found {files}: malmoi labels import FILE --from malmoi",
+            files=len(settings.files),
+        )
+    store = ProjectStore(
+        settings.database, "--database" if settings.database else DATABASE_VARIABLE
+    )
+    project = read_project(import_project(store, READER, settings.files[0], settings.project))
+    print(f"{project.name}: made, with labels {', '.join(project.label_names)}", file=sys.stderr)
+
+
 def _import(settings: LabelsSettings) -> None:
+    if settings.source == "malmoi":
+        _take_in(settings)
+        return
     from dataclasses import replace
 
     from malmoi.labels.importing import WayOfReading, import_files, try_import
