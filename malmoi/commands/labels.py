@@ -227,7 +227,7 @@ def _told(erasure: "Erasure") -> "Iterator[str]":
     for path in erasure.backups:
         yield f"{path}: erased in this copy, too"
     for path in erasure.unread:
-        yield f"{path}: cannot be read; look into this copy yourself"
+        yield f"{path}: cannot be looked into, or is not finished; see to it yourself"
     yield (
         "not reached: backups in other folders (erase there with --database) and pg_dump's, files "
         "that people have exported or downloaded, models that were published"

@@ -40,7 +40,8 @@ class Erasure:
         uploads: folders of uploads and of exports that wait for their download, of whoever.
         runs: folders of models that have learnt an erased text, and say so in their files.
         backups: copies of the database that have any of it.
-        unread: copies that cannot be looked into.
+        unread: copies and predictions that cannot be looked into, and runs that are not finished,
+            which may write such a text yet.
     """
 
     wanted: Wanted
@@ -68,7 +69,8 @@ def plan_erasure(accesses: Sequence[ProjectAccess], wanted: Wanted) -> Erasure:
         AccessError: the person is no admin.
     """
     found = find(accesses, wanted)
-    backups, unread = [], []
+    backups: list[Path] = []
+    unread = sorted(runs("finetune").glob(".*.work"))
     for path in _copies(accesses[0].engine):
         try:
             if _find_in_copy(reading_engine(LabelDatabase(path=path)), accesses, wanted):
@@ -76,17 +78,20 @@ def plan_erasure(accesses: Sequence[ProjectAccess], wanted: Wanted) -> Erasure:
         except (InputError, SQLAlchemyError):
             unread.append(path)
     database = Path(accesses[0].engine.url.database or "").name
+    hashes = wanted.texts.union(*(one.texts for one in found))
+    learnt = []
+    for path in sorted(runs("finetune").glob("*/predictions.csv")) if hashes else ():
+        try:
+            if _has_text(path, hashes, f"{database}:" if wanted.is_project else ""):
+                learnt.append(path.parent)
+        except (OSError, ValueError, csv.Error):
+            unread.append(path)
     return Erasure(
         wanted=wanted,
         accesses=accesses,
         found=found,
         uploads=[path for path in sorted(runs("uploads").glob("*")) if path.is_dir()],
-        runs=list(
-            _runs_with(
-                wanted.texts.union(*(one.texts for one in found)),
-                f"{database}:" if wanted.is_project else "",
-            )
-        ),
+        runs=learnt,
         backups=backups,
         unread=unread,
     )
@@ -139,14 +144,12 @@ def _find_in_copy(
     )
 
 
-def _runs_with(hashes: frozenset[str], ids: str) -> Iterator[Path]:
-    """Folders of runs whose predictions have one of these texts, under an id that begins so."""
+def _has_text(predictions: Path, hashes: frozenset[str], ids: str) -> bool:
+    """Whether a run has predicted one of these texts, under an id that begins so."""
     csv.field_size_limit(max(csv.field_size_limit(), LONGEST_CSV_FIELD_CHARACTERS))
-    for path in sorted(runs("finetune").glob("*/predictions.csv")) if hashes else ():
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            if any(
-                (row.get("id") or "").startswith(ids)
-                and text_hash(unguarded(row.get("text") or "")) in hashes
-                for row in csv.DictReader(file)
-            ):
-                yield path.parent
+    with predictions.open(encoding="utf-8-sig", newline="") as file:
+        return any(
+            (row.get("id") or "").startswith(ids)
+            and text_hash(unguarded(row.get("text") or "")) in hashes
+            for row in csv.DictReader(file)
+        )

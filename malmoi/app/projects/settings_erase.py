@@ -142,7 +142,10 @@ def _lines(what: What, plan: Erasure) -> list[str]:
         )
     lines += [say("In the backup {name}, too", name=escaped(path.name)) for path in plan.backups]
     lines += [
-        say("The backup {name} cannot be read: look into it yourself", name=escaped(path.name))
+        say(
+            "{name} cannot be looked into, or its training is not finished: see to it yourself",
+            name=escaped(path.name),
+        )
         for path in plan.unread
     ]
     return lines

@@ -100,7 +100,10 @@ def test_a_text_is_gone_from_every_file(project: ProjectAccess, run: Run, tmp_pa
         run("backup", tmp_path / "backups" / "앞.db")
     before = holders(tmp_path, project, SECRET)
     assert {"malmoi_texts", "malmoi_text_sources", "runs/uploads/x1/export.csv"} <= {*before}
+    (tmp_path / "runs" / "finetune" / ".하는 중.work").mkdir()
+    (tmp_path / "깨진.db").write_bytes(b"SQLite format 3\x00 and nothing more")
     said = run("erase", "--text", SECRET)
+    assert "하는 중.work: cannot" in said and "깨진.db: cannot" in said
     assert "1 texts with" in said and "배운-1" in said and "nothing is erased yet" in said
     assert "배운-2" not in said and "not reached: " in said
     assert ("backups/앞.db" in said) == sqlite
@@ -109,7 +112,8 @@ def test_a_text_is_gone_from_every_file(project: ProjectAccess, run: Run, tmp_pa
     assert holders(tmp_path, project, SECRET) == []
     left = texts_with_votes(project, range(10))
     assert [one.text for one in left] == list(OTHERS) and all(one.votes for one in left)
-    assert [path.name for path in (tmp_path / "runs" / "finetune").iterdir()] == ["배운-2"]
+    kept = [path.name for path in (tmp_path / "runs" / "finetune").glob("[!.]*")]
+    assert kept == ["배운-2"]
     entry = audit_trail(project)[0]
     assert (entry.action, entry.details["what"], entry.details["texts"]) == ("erase", "texts", 1)
     assert entry.person and SECRET[:3] not in str(audit_trail(project))
