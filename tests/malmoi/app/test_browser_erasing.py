@@ -11,7 +11,7 @@ from malmoi.labels.backup import back_up
 from malmoi.labels.project import ProjectSettings
 from malmoi.labels.projects import audit_trail
 from malmoi.labels.review import texts_with_votes
-from tests.malmoi.app.project_pages import made, vote
+from tests.malmoi.app.project_pages import LOCAL, made, store, vote
 from tests.malmoi.app.servers import new_page
 
 if TYPE_CHECKING:
@@ -68,3 +68,26 @@ def test_an_erased_text_is_gone_and_an_open_tab_is_refused(
     assert (entry.person, entry.action, entry.details["texts"]) == ("지은", "erase", 1)
     page.goto(f"{address}/settings?{where}&section=audit")
     page.get_by_test_id("stDataFrame").wait_for()
+
+
+def test_a_name_and_then_the_project_go(chromium: "Browser", workplace: Path, address: str) -> None:
+    access = made("그냥 그래요", "다시는 안 사요")
+    vote(access, "박달래", ["긍정"])
+    page = new_page(chromium)
+    page.goto(f"{address}/settings?project={quote('리뷰')}&name={quote('지은')}&section=erase")
+    page.get_by_text("사람 이름", exact=True).click()
+    page.get_by_label("이름 또는 이메일").fill("박달래")
+    page.get_by_role("button", name="무엇이 지워지는지 보기").click()
+    page.get_by_text("1건, 결정 0건").wait_for()
+    page.get_by_text("되돌릴 수 없다는 것을 알고 있습니다").click()
+    page.get_by_role("button", name="영구히 지우기").click()
+    page.get_by_text("영구히 지웠습니다").wait_for()
+    (vote_left,) = texts_with_votes(access, range(9))[0].votes
+    assert vote_left.annotator.startswith("erased-")
+    page.get_by_text("이 작업 전체").click()
+    page.get_by_role("button", name="무엇이 지워지는지 보기").click()
+    page.get_by_text("글 2건과 거기 붙은").wait_for()
+    page.get_by_text("되돌릴 수 없다는 것을 알고 있습니다").click()
+    page.get_by_role("button", name="영구히 지우기").click()
+    page.get_by_text("아직 작업이 없습니다").first.wait_for()
+    assert store().list(LOCAL, archived=True) == []
