@@ -40,7 +40,7 @@ _PUBLISHED_VERSION = 1
 DESCRIPTION = "description.json"
 TOKENIZER = "tokenizer.json"
 # Raise it whenever another network would be exported of the same weights.
-EXPORT_VERSION = 5
+EXPORT_VERSION = 6
 # Another process may be at an entry that it has just taken.
 _SPARE_SECONDS = 3600.0
 _MADE_BY = ("torch", "transformers", "tokenizers", "onnx", "onnxscript", "onnxruntime")
