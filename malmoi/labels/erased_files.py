@@ -23,6 +23,7 @@ from malmoi.labels.people import Person
 from malmoi.labels.schema import open_engine
 from malmoi.labels.stored_text import text_hash
 from malmoi.labels.tables import ERASED, ProjectRow
+from malmoi.labels.vector_index import drop_vectors
 from malmoi.paths import home, runs
 from malmoi.text.reading.delimited import LONGEST_CSV_FIELD_CHARACTERS
 from malmoi.text.reading.spreadsheet_cells import unguarded
@@ -114,6 +115,8 @@ def carry_out(erasure: Erasure) -> None:
             # One file that can be moved, as a backup is.
             connection.exec_driver_sql("PRAGMA journal_mode=DELETE")
     erase(erasure.found, erasure.wanted)
+    for access in erasure.accesses:
+        drop_vectors(access.engine, access.project_id)
 
 
 def _copies(engine: Engine) -> Iterator[Path]:

@@ -13,6 +13,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -31,7 +32,9 @@ LEARNING_VARIABLE = "MALMOI_LEARNING"
 LEARNING = "learning"
 _ROOT = Path(__file__).resolve().parents[3]
 
-Kind = Literal["learn", "alike"]
+Kind = Literal["learn", "alike", "vectors"]
+# Between two parts of a long job, so that another one gets its turn.
+_BREAK_SECONDS = 0.2
 
 
 class LearningService:
@@ -79,6 +82,8 @@ class LearningService:
         return self._jobs.of(key) or Job(key=key, ended=0.0)
 
     def _learn(self, job: Job) -> dict[str, Any]:
+        if job.key[0] == "vectors":
+            time.sleep(_BREAK_SECONDS)
         with self._turn:
             # Whoever asked while it waited gets this round.
             job.again, job.phase = False, LEARNING
@@ -86,6 +91,10 @@ class LearningService:
                 forced, counted = job.key in self._forced, self._since_round.get(job.key, 0)
                 self._forced.discard(job.key)
             result = self._answer(job.key, forced)
+        if "done" in result:
+            # The rest of it, after whatever else waits.
+            job.done, job.total = result["done"], result["total"]
+            job.again = job.again or job.done < job.total
         if "new" in result:
             with self._lock:
                 # What was counted here may have been corrections, or saved elsewhere; what came
@@ -183,7 +192,7 @@ def learn_now(access: ProjectAccess) -> None:
 
 
 def after_import(access: ProjectAccess) -> None:
-    """Ask for a round, and then for the groups of texts that are nearly the same.
+    """Ask for a round, then for the groups of texts that are nearly the same, then for vectors.
 
     Labels may have come with an import, and where a chosen model suggests, somebody waits for it.
 
@@ -193,8 +202,20 @@ def after_import(access: ProjectAccess) -> None:
     with access.reading("admin"):
         pass
     if is_on():
-        for kind in ("learn", "alike"):
+        for kind in ("learn", "alike", "vectors"):
             _SERVICE.ask(_url(access), access.project_id, kind)
+
+
+def ask_for_vectors(access: ProjectAccess) -> Job:
+    """How far the vectors of a project's texts are; those that are missing are asked for.
+
+    Args:
+        access: of a member, to a project some of whose texts have no vector.
+    """
+    key = _url(access), access.project_id
+    if is_on() and not _SERVICE.state(*key, "vectors").is_on:
+        _SERVICE.ask(*key, "vectors")
+    return _SERVICE.state(*key, "vectors")
 
 
 def forget() -> None:

@@ -17,6 +17,7 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from typing import Any, TextIO
 
 from malmoi.command_line import spare_the_collector
@@ -28,6 +29,8 @@ _IDLE_SECONDS = 900.0
 _NICENESS = 10
 # The encoder is told of several threads; fits of small matrices are slower with them.
 _MOST_THREADS = 4
+# Texts whose vectors are computed at a time: some seconds, for which a round may have to wait.
+_VECTORS = 500
 
 
 def main() -> None:
@@ -71,13 +74,19 @@ def _reply(
 def _answerer() -> Callable[[dict[str, Any]], dict[str, Any]]:
     """Imports take seconds, so they are after the reader of the input."""
     from malmoi.app.learning.rounds import Learner
+    from malmoi.inference.vectors.sentence_encoder import SentenceEncoder, find_sentence_encoder
     from malmoi.labels.near_duplicates import group_alike
     from malmoi.labels.people import Person
     from malmoi.labels.projects import ProjectStore
+    from malmoi.labels.vector_index import add_vectors
 
     _set_threads()
     learner = Learner()
     stores: dict[str, ProjectStore] = {}
+
+    @cache
+    def encoder() -> SentenceEncoder | None:
+        return find_sentence_encoder(threads=1)
 
     def answer(request: dict[str, Any]) -> dict[str, Any]:
         url = request["url"]
@@ -87,6 +96,12 @@ def _answerer() -> Callable[[dict[str, Any]], dict[str, Any]]:
         access = stores[url].access(Person(name="malmoi", is_local=True), request["project"])
         if request["job"] == "alike":
             return {"alike": group_alike(access)}
+        if request["job"] == "vectors":
+            encode = encoder()
+            if encode is None:
+                return {"done": 0, "total": 0}
+            done, total = add_vectors(access, encode, encode.identity, _VECTORS)
+            return {"done": done, "total": total}
         return learner.learn(access, forced=request["forced"]).as_json()
 
     return answer

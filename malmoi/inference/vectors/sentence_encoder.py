@@ -99,10 +99,10 @@ class SentenceEncoder:
         return found[: len(texts)]
 
 
-def find_sentence_encoder() -> SentenceEncoder | None:
-    """The released sentence encoder; None where it has not been fetched."""
+def find_sentence_encoder(threads: int | None = None) -> SentenceEncoder | None:
+    """The released sentence encoder, with so many threads; None where it has not been fetched."""
     folder = checkpoint(NAME)
-    return SentenceEncoder(folder) if folder.is_dir() else None
+    return SentenceEncoder(folder, threads) if folder.is_dir() else None
 
 
 def _none(folder: Path, found: str) -> InputError:
