@@ -84,7 +84,7 @@ def link_to(module: str, label: str, query: Mapping[str, str] | None = None) -> 
     """
     page = st.session_state.get(_DRAWN, {}).get(module)
     if page is not None:
-        st.page_link(page, label=label, icon=page.icon, query_params={**_held(), **(query or {})})
+        st.page_link(page, label=label, icon=page.icon, query_params={**held(), **(query or {})})
 
 
 def go_to(module: str) -> None:
@@ -95,7 +95,7 @@ def go_to(module: str) -> None:
     if any(page.module == module for page in PAGES):
         # A page is known by its place in the address; this one is never drawn itself.
         page = st.Page(_nothing, url_path=_name_in_address(module))
-        st.switch_page(page, query_params=_held())
+        st.switch_page(page, query_params=held())
 
 
 def open_project(name: str, *, to_label: bool) -> None:
@@ -113,7 +113,7 @@ def next_projects_view() -> str | None:
     return view
 
 
-def _held() -> dict[str, str]:
+def held() -> dict[str, str]:
     """What the sidebar holds, as it stands in the address."""
     return {key: st.query_params[key] for key in SIDEBAR if key in st.query_params}
 

@@ -35,6 +35,12 @@ if TYPE_CHECKING:
 
 Condition = ColumnElement[bool]
 
+# The letters that a syllable can begin with, in the order of Unicode's syllables.
+_INITIALS = "ㄱㄲㄴㄷㄸㄹㅁㅂㅃㅅㅆㅇㅈㅉㅊㅋㅌㅍㅎ"
+_SYLLABLES_OF_A_LETTER = 588
+# Shorter words stand across two others too often.
+_FEWEST_WITH_SPACES = 3
+
 
 @dataclass(frozen=True, kw_only=True)
 class SearchConditions:
@@ -56,6 +62,8 @@ class SearchConditions:
         """All conditions on texts; `TextScoreRow` is joined where the search asks for scores."""
         search = self.search
         found = [*self._in_project(), *self._of_state()]
+        if search.nearest is not None:
+            found.append(TextRow.id.in_(search.nearest))
         if search.flagged:
             found.append(TextRow.id.in_(flagged_texts(self.project["id"], self.only_of)))
         if search.noted:
@@ -70,7 +78,7 @@ class SearchConditions:
             rows = select(TextSourceRow.id).where(TextSourceRow.text_id == TextRow.id, of_file)
             found.append(rows.exists())
         # Last, as nothing else takes as long.
-        return found + [self._has_word(TextRow.text, word) for word in search.words.split()]
+        return found + [self._as_typed(word) for word in search.words.split()]
 
     def newest_labels(self) -> list[Condition]:
         """Let `AnnotationRow` be the newest label of a text among those that hold."""
@@ -221,6 +229,16 @@ class SearchConditions:
         found = self.connection.scalar(query)
         return 2**31 - 1 if found is None else found
 
+    def _as_typed(self, word: str) -> Condition:
+        """Whether a text has a word, whatever spaces it sets in it, or has its initial letters."""
+        if len(word) > 1 and all(letter in _INITIALS for letter in word):
+            pattern = "".join(_syllables_of(letter) for letter in word)
+            return TextRow.text.regexp_match(pattern)
+        found = self._has_word(TextRow.text, word)
+        if len(word) < _FEWEST_WITH_SPACES or not all("가" <= sign <= "힣" for sign in word):
+            return found
+        return or_(found, self._has_word(func.replace(TextRow.text, " ", ""), word))
+
     def _has_word(self, column: Any, word: str) -> Condition:
         """Whether a column has a word, in either normal form that files have it in.
 
@@ -244,6 +262,12 @@ class SearchConditions:
             driver.create_function("malmoi_folded", 1, str.casefold, deterministic=True)
             return func.instr(func.malmoi_folded(column), word.casefold()) > 0
         return func.strpos(func.lower(collate(column, "und-x-icu")), word.lower()) > 0
+
+
+def _syllables_of(initial: str) -> str:
+    """A pattern of the letter itself and of all syllables that begin with it."""
+    first = ord("가") + _SYLLABLES_OF_A_LETTER * _INITIALS.index(initial)
+    return f"[{initial}{chr(first)}-{chr(first + _SYLLABLES_OF_A_LETTER - 1)}]"
 
 
 def _escaped(word: str) -> str:

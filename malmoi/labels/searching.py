@@ -58,6 +58,8 @@ class Search:
             decided, skipped. For an annotator open and labelled are about their own label.
         order: of import; likely errors first; by the probability of what the model says; newest
             label first. Texts without a doubt, a score or a label are left out of such an order.
+        nearest: ids of texts in an order of the caller's, which takes the place of that of import;
+            others are not found. None: all are looked through.
 
     Raises:
         InputError: a value is out of bounds.
@@ -77,6 +79,7 @@ class Search:
     at_random: bool = False
     state: SearchState | None = None
     order: SearchOrder = "imported"
+    nearest: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         checked(self.words, Phrase("words to search for"))
@@ -249,6 +252,18 @@ def found_text(access: ProjectAccess, connection: Connection, text_id: int) -> F
     return _Finder(access, connection, Search()).details([text_id])[0]
 
 
+def read_texts(access: ProjectAccess, text_ids: Sequence[int]) -> tuple[FoundText, ...]:
+    """Texts in this order, as a search would show them.
+
+    Raises:
+        InputError: the project has no such text.
+    """
+    with access.reading() as connection:
+        for text_id in text_ids:
+            require_text(connection, access.project_id, text_id)
+        return _Finder(access, connection, Search()).details(text_ids)
+
+
 class _Finder:
     """One search of one person in one transaction."""
 
@@ -314,6 +329,8 @@ class _Finder:
     def rows(self, after: Cursor | None, limit: int) -> list[Cursor]:
         """The values of the order and the ids of one page."""
         order = self.search.order
+        if self.search.nearest is not None and order == "imported":
+            return self._nearest_rows(self.search.nearest, after, limit)
         score = TextScoreRow.__table__.c
         by = {
             "imported": (TextRow.id,),
@@ -336,6 +353,14 @@ class _Finder:
             query = query.order_by(*(column.desc() if falling else column for column in by))
         found = self.connection.execute(query.limit(limit))
         return [(row[0] if len(row) > 1 else None, row[-1]) for row in found]
+
+    def _nearest_rows(
+        self, nearest: Sequence[int], after: Cursor | None, limit: int
+    ) -> list[Cursor]:
+        found = {row[-1] for row in self.connection.execute(self.query())}
+        first = 0 if after is None else nearest.index(after[1]) + 1
+        rows: list[Cursor] = [(None, one) for one in nearest[first:] if one in found]
+        return rows[:limit]
 
     def details(self, text_ids: Sequence[int]) -> tuple[FoundText, ...]:
         """The texts in this order, with what the person may see of them."""

@@ -41,9 +41,9 @@ def draw_bulk(open_project: OpenProject, search: Search, chosen: Sequence[int]) 
             icon=":material/checklist:",
             disabled=not chosen,
         ):
-            _confirm(open_project, list(chosen))
+            confirm(open_project, list(chosen))
         if st.button(say("Label all found"), key="explore_bulk_all", icon=":material/done_all:"):
-            _confirm(open_project, search)
+            confirm(open_project, search)
         draw_latest(open_project)
 
 
@@ -64,7 +64,7 @@ def say_what_was_done(open_project: OpenProject) -> bool:
     return done is not None
 
 
-def _confirm(open_project: OpenProject, which: Sequence[int] | Search) -> None:
+def confirm(open_project: OpenProject, which: Sequence[int] | Search) -> None:
     """Open the dialog that asks for the label; its title is in the visitor's language."""
     title = say("Give a label")
     # Counted before the dialog, of which each click draws all anew.

@@ -5,7 +5,9 @@ from typing import Any
 
 import streamlit as st
 
+from malmoi.app import learning
 from malmoi.app.address import take_from_address, write_to_address
+from malmoi.app.exploring.similar import texts_like
 from malmoi.app.language import say, say_choice_again
 from malmoi.app.local_time import visitor_zone
 from malmoi.app.plain_text import escaped
@@ -44,6 +46,11 @@ def choose_search(open_project: OpenProject) -> Search:
         width="stretch",
     )
     write_to_address("explore_words", wanted or "")
+    by_meaning = learning.reads_meaning() and row.toggle(
+        say("By meaning"),
+        key="explore_meaning",
+        help=say("Finds texts that say the same in other words, the nearest first."),
+    )
     say_choice_again("explore_state")
     chosen_state = row.selectbox(
         say("State"),
@@ -53,11 +60,13 @@ def choose_search(open_project: OpenProject) -> Search:
         width=165,
     )
     say_choice_again("explore_order")
+    by_meaning = by_meaning and bool(wanted)
     chosen_order = row.selectbox(
         say("Order"),
         list(_orders(sees_all, sees_model)),
         format_func=_orders(sees_all, sees_model).__getitem__,
         key="explore_order",
+        disabled=by_meaning,
         width=240,
     )
     with row.popover(say("Filters"), icon=":material/tune:", width="content"):
@@ -65,9 +74,10 @@ def choose_search(open_project: OpenProject) -> Search:
     if told := _told(open_project, narrowed):
         st.caption(say("Filters: ") + " · ".join(map(escaped, told)))
     return Search(
-        words=wanted or "",
+        words="" if by_meaning else wanted or "",
+        nearest=texts_like(open_project, wanted) if by_meaning else None,
         state=chosen_state or None,  # type: ignore[arg-type]
-        order=chosen_order,
+        order="imported" if by_meaning else chosen_order,
         **narrowed,
     )
 

@@ -384,6 +384,8 @@ class Card {
     const text = this.session.line.current;
     if (text !== this.shown) this.drawText(text);
     this.drawWords(text);
+    this.at.similar.hidden = !text || !this.data.similar;
+    if (text && this.data.similar) this.at.similar.href = `${this.data.similar}&similar=${text.text_id}`;
     const chosen = text?.chosen;
     for (const button of this.at.labels.children) {
       if (this.data.multi) button.setAttribute("aria-pressed", String(chosen?.has(Number(button.dataset.label)) ?? false));
@@ -519,6 +521,7 @@ class Card {
     const tools = ["undo", "skip", "flag", "note", "help", "stop"];
     if (multi) tools.unshift("save");
     at.tools.replaceChildren(...tools.map((name) => this.toolButton(name)));
+    at.similar.textContent = say.similar;
     at.words.textContent = say.words;
     at.words.append(keyOf(say.keys[shownCode(this.codes("words"))]));
     this.drawHelp();

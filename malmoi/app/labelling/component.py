@@ -4,16 +4,18 @@ import time
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import streamlit as st
 
+from malmoi.app import learning
 from malmoi.app.explanation import for_visitors
 from malmoi.app.labelling.card_server import CardAnswer, answer, hand_out
 from malmoi.app.labelling.messages import read_message
 from malmoi.app.labelling.wording import sentences
 from malmoi.app.labelling.words import words_behind
 from malmoi.app.language import say
-from malmoi.app.learning import after_labels
+from malmoi.app.navigation import held
 from malmoi.app.visit import OpenProject, project_store
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
@@ -80,6 +82,7 @@ def draw_card(open_project: OpenProject) -> None:
             "lease": project.settings.lease_seconds,
             "annotators": project.settings.annotators_per_text,
             "counts": _counts(access, scope),
+            "similar": f"explore?{urlencode(held())}" if learning.reads_meaning() else None,
             "answer": _as_data(given),
         },
         on_exchange_change=lambda: _exchange(access, project, scope),
@@ -125,7 +128,7 @@ def _exchange(access: ProjectAccess, shown: Project, scope: str) -> None:
     (stopped.add if given.stopped else stopped.discard)(scope)
     _count(scope, given)
     if given.labels > 0:
-        after_labels(access, given.labels)
+        learning.after_labels(access, given.labels)
     if message.words is not None:
         st.session_state[_WORDS] = words_behind(access, message.words)
     st.session_state[_ANSWER] = given

@@ -75,6 +75,7 @@ def _acts() -> dict[str, str]:
         "note": say("Note"),
         "noteHint": say("Note on this text. Enter saves, Esc cancels."),
         "words": say("Words behind it"),
+        "similar": say("Similar texts"),
         "help": say("Help"),
         "helpTitle": say("Keys (in Hangul mode, too)"),
         "stop": say("Stop"),

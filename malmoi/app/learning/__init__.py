@@ -8,6 +8,7 @@ from malmoi.app.learning.service import (
     forget,
     is_on,
     learn_now,
+    reads_meaning,
     state,
 )
 
@@ -19,5 +20,6 @@ __all__ = [
     "forget",
     "is_on",
     "learn_now",
+    "reads_meaning",
     "state",
 ]

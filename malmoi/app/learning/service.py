@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from malmoi.app.jobs import Job, Jobs, Key
 from malmoi.app.learning.labels_needed import LABELS_A_ROUND
 from malmoi.errors import InputError
+from malmoi.paths import checkpoint
 
 if TYPE_CHECKING:
     from malmoi.labels.access import ProjectAccess
@@ -204,6 +205,13 @@ def after_import(access: ProjectAccess) -> None:
     if is_on():
         for kind in ("learn", "alike", "vectors"):
             _SERVICE.ask(_url(access), access.project_id, kind)
+
+
+def reads_meaning() -> bool:
+    """Whether this server can tell which texts are alike in meaning."""
+    from malmoi.inference.vectors.sentence_encoder import NAME
+
+    return is_on() and checkpoint(NAME).is_dir()
 
 
 def ask_for_vectors(access: ProjectAccess) -> Job:

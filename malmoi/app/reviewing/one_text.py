@@ -12,7 +12,7 @@ from malmoi.app.visit import OpenProject
 from malmoi.labels.label_book import ShownLabel
 from malmoi.labels.project import ProjectLabel
 from malmoi.labels.review import ReviewedText
-from malmoi.labels.searching import read_model_views
+from malmoi.labels.searching import FoundText, read_model_views
 
 # Keys of Streamlit's own menu, which it gives to no button.
 _TAKEN = ("c", "r")
@@ -25,6 +25,14 @@ def joined(labels: Sequence[str], skipped: bool = False) -> str:
     if skipped:
         return say("skipped")
     return ", ".join(labels) or say("none of them")
+
+
+def shown_labels(found: FoundText) -> str:
+    """What was decided, or the different votes."""
+    if found.adjudicated is not None:
+        return f"✓ {joined(found.adjudicated)}"
+    votes = dict.fromkeys(joined(vote.labels, vote.skipped) for vote in found.votes)
+    return " ↔ ".join(votes)
 
 
 def draw_text(

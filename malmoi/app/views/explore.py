@@ -5,15 +5,17 @@ from dataclasses import dataclass, field
 import pandas as pd
 import streamlit as st
 
+from malmoi.app import learning
 from malmoi.app.explanation import explain
 from malmoi.app.exploring.bulk import draw_bulk, draw_latest, say_what_was_done
 from malmoi.app.exploring.filters import choose_search
 from malmoi.app.exploring.one_text import draw_history
+from malmoi.app.exploring.similar import draw_similar
 from malmoi.app.exploring.words import draw_words
 from malmoi.app.language import say
 from malmoi.app.learning.labels_needed import LABELS_A_ROUND
 from malmoi.app.plain_text import shortened
-from malmoi.app.reviewing.one_text import joined
+from malmoi.app.reviewing.one_text import shown_labels
 from malmoi.app.sections import choose_section
 from malmoi.app.visit import OpenProject, Visit
 from malmoi.errors import InputError
@@ -31,6 +33,8 @@ from malmoi.labels.searching import (
 from malmoi.messages import Phrase
 
 _ROWS = 50
+# In the address: the id of a text, as the labelling card asks for those like it.
+_SIMILAR = "similar"
 _PLACE = "explore_place"
 _PARTS = {
     "texts": (Phrase("Texts"), "manage_search"),
@@ -60,6 +64,12 @@ def show(visit: Visit) -> None:
         draw_words(open_project)
         return
     changed = say_what_was_done(open_project)
+    if (asked := st.query_params.get(_SIMILAR, "")).isdecimal():
+        if st.button(say("Search all texts"), icon=":material/arrow_back:", key="explore_all"):
+            del st.query_params[_SIMILAR]
+            st.rerun()
+        _draw_text(open_project, int(asked))
+        return
     try:
         search = choose_search(open_project)
         place = _place(open_project, search)
@@ -70,6 +80,15 @@ def show(visit: Visit) -> None:
         explain(say("This cannot be searched for."), error)
         return
     _draw_page(open_project, place, page)
+
+
+def _draw_text(open_project: OpenProject, text_id: int) -> None:
+    try:
+        if learning.reads_meaning():
+            draw_similar(open_project, text_id)
+        draw_history(open_project, text_id)
+    except InputError as error:
+        explain(say("This text cannot be shown."), error)
 
 
 def _place(open_project: OpenProject, search: Search) -> _Place:
@@ -94,7 +113,7 @@ def _draw_page(open_project: OpenProject, place: _Place, page: SearchPage) -> No
     if open_project.allows("reviewer"):
         draw_bulk(open_project, place.search, [one.text_id for one in chosen])
     if len(chosen) == 1:
-        draw_history(open_project, chosen[0].text_id)
+        _draw_text(open_project, chosen[0].text_id)
     else:
         st.caption(
             say("Choose one row to see the labels, the history and the sources of its text.")
@@ -166,7 +185,7 @@ def _draw_table(open_project: OpenProject, page: SearchPage, key: str) -> list[F
     frame = pd.DataFrame(
         {
             "text": [shortened(one.text, 300) for one in texts],
-            "label": [_label(one) for one in texts],
+            "label": [shown_labels(one) for one in texts],
             "suggested": [one.view.label if one.view else None for one in texts],
             "score": [one.view.score if one.view else None for one in texts],
             "doubt": [one.view.doubt if one.view else None for one in texts],
@@ -215,11 +234,3 @@ def _draw_table(open_project: OpenProject, page: SearchPage, key: str) -> list[F
     )
     rows = picked["selection"]["rows"]
     return [texts[row] for row in rows if row < len(texts)]
-
-
-def _label(found: FoundText) -> str:
-    """What was decided, or the different votes."""
-    if found.adjudicated is not None:
-        return f"✓ {joined(found.adjudicated)}"
-    votes = dict.fromkeys(joined(vote.labels, vote.skipped) for vote in found.votes)
-    return " ↔ ".join(votes)

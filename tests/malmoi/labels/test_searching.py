@@ -90,6 +90,10 @@ def test_words_are_found_as_they_are_written(make: Make) -> None:
         "ÉCLAIR": [6],
         "한글": [7],
         unicodedata.normalize("NFD", "한글"): [7],
+        "한글자모": [7],
+        "좋아 ㄱㅇ": [],
+        "ㅈㅇㅇ": [1, 2],
+        "ㄱㅇ": [5],
         "<SCRIPT>": [8],
         "**": [8],
         "": [1, 2, 3, 4, 5, 6, 7, 8],
@@ -97,6 +101,13 @@ def test_words_are_found_as_they_are_written(make: Make) -> None:
     }.items():
         assert found(local, words=words) == ids, words
         assert found(for_person(local, "가"), words=words) == ids, words
+    # In an order of the caller's, some of whose texts are gone.
+    search = Search(nearest=(7, 99, 2, 5, 1))
+    first = search_texts(local, search, limit=2)
+    assert [one.text_id for one in first.texts] == [7, 2]
+    rest = search_texts(local, search, after=first.next)
+    assert ([one.text_id for one in rest.texts], rest.next) == ([5, 1], None)
+    assert found(local, nearest=(7, 99, 2, 5, 1), words="좋아요") == [2, 1]
 
 
 def test_what_cannot_be_searched_for_is_said() -> None:
