@@ -289,7 +289,7 @@ def plan_quick(config: KfoldConfig, data: DataPlan, encoder: str | None, device:
         linear=LinearPlan(
             enabled=True,
             kiwi=config.keys.linear.kiwi,
-            balanced=config.keys.training.class_weights == "balanced",
+            balanced=True,
         ),
         execution=KfoldExecution(device=device, jobs=1),
     )

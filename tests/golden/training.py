@@ -72,7 +72,8 @@ def kfold(golden: Golden, name: str, data: str, *flags: str) -> None:
     known = ("id", "text", "pair", "label", "fold", "seed")
     folds = [{key: row[key] for key in known if key in row} for row in rows]
     golden.add(f"kfold/{name}/folds", folds, rows=len(rows))
-    for path in sorted((output / "model").iterdir()):
+    # Folders in it are copies of encoders.
+    for path in sorted(path for path in (output / "model").iterdir() if path.is_file()):
         content: Any = path.read_bytes()
         if path.suffix == ".json":
             content = json.loads(content)

@@ -41,7 +41,9 @@ _LEAST_COUNT = 2
 _SVM_C = 0.5
 # Ridge of standardised dimensions, for each text (assumption; stacking weighs the part after it).
 _RIDGE = 0.1
-_LOGISTIC_C = 30.0
+# Chosen on training texts of headlines, speech acts, moods, hate speech, film and written reviews,
+# 50 to 500 labels, five draws: ridge was 2 to 9 points of macro F1 below, unbalanced labels 1 to 9.
+_LOGISTIC_C: dict[EncoderName, float] = {"encoder": 3.0, "sentences": 30.0}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,8 +171,7 @@ def fit_part(
     """
     given = inputs_of(texts, part, places)
     if part == "encoder" or part == "sentences":
-        fit = _ridge if part == "encoder" else _logistic
-        weights, bias = fit(given, label_ids, labels, balanced)
+        weights, bias = _logistic(given, label_ids, labels, part)
         return Fitted(part=DensePart(name=part, weights=weights), bias=bias)
     idf = _idf(given)
     if part == "vectors":
@@ -235,17 +236,21 @@ def _for_all_labels(
 
 
 def _logistic(
-    values: np.ndarray, label_ids: np.ndarray, labels: int, balanced: bool
+    values: np.ndarray, label_ids: np.ndarray, labels: int, part: EncoderName
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Logistic regression on vectors of length 1."""
+    """Logistic regression of labels that count alike, on rows of length 1 or so."""
     from sklearn.linear_model import LogisticRegression
 
     if len(present := np.unique(label_ids)) == 1:
         return _of_one_label(values.shape[1], present, labels)
-    weight = "balanced" if balanced else None
-    model = LogisticRegression(C=_LOGISTIC_C, class_weight=weight, max_iter=1_000)
-    model.fit(values, label_ids)
-    return _for_all_labels(model.coef_, model.intercept_, model.classes_, labels)
+    mean, scale = np.zeros(1, np.float32), np.ones(1, np.float32)
+    if part == "encoder":
+        mean, scale = values.mean(axis=0), (values.std(axis=0) + 1e-6) * values.shape[1] ** 0.5
+    strength = _LOGISTIC_C[part]
+    model = LogisticRegression(C=strength, class_weight="balanced", max_iter=1_000)
+    model.fit((values - mean) / scale, label_ids)
+    weights, bias = _for_all_labels(model.coef_ / scale, model.intercept_, model.classes_, labels)
+    return weights, bias - (mean * weights.T).sum(axis=1)
 
 
 def _ridge(

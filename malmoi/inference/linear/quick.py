@@ -117,7 +117,7 @@ class QuickTrainer:
         *,
         fold_of: np.ndarray | None = None,
         label_names: Sequence[str] | None = None,
-        balanced: bool = False,
+        balanced: bool = True,
         name: str = "quick",
         seed: int = 42,
         progress: Progress = no_progress,
@@ -129,7 +129,7 @@ class QuickTrainer:
             labels: N.
             fold_of: int [N], from 1, the fold of each; stratified ones where it is None.
             label_names: K, in the order in which they are wanted; else in that of their names.
-            balanced: texts of rare labels count more.
+            balanced: texts of rare labels count more in the n-gram models, too.
             name: of the classifier.
             seed: of the folds and fits.
             progress: called after every fit.

@@ -251,7 +251,7 @@ class TestDamage:
 
     def test_of_a_later_version(self, saved: Path) -> None:
         self.change(saved, version=9)
-        assert "expected version 1" in self.message(saved)
+        assert "expected version 2" in self.message(saved)
 
     def test_of_other_labels(self, saved: Path) -> None:
         self.change(saved, labels=["가", "나"])
