@@ -36,6 +36,7 @@ def choose_search(open_project: OpenProject) -> Search:
     sees_model = sees_all or open_project.project.settings.show_suggestion
     # They go on in the next line where the page is narrow.
     row = st.container(horizontal=True, vertical_alignment="bottom")
+    below = st.container()
     take_from_address("explore_words")
     wanted = row.text_input(
         say("Words in the text"),
@@ -46,7 +47,7 @@ def choose_search(open_project: OpenProject) -> Search:
         width="stretch",
     )
     write_to_address("explore_words", wanted or "")
-    by_meaning = learning.reads_meaning() and row.toggle(
+    by_meaning = learning.reads_meaning() and below.toggle(
         say("By meaning"),
         key="explore_meaning",
         help=say("Finds texts that say the same in other words, the nearest first."),

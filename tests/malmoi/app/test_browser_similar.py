@@ -45,11 +45,11 @@ def test_texts_that_say_the_same_are_labelled_as_a_bundle(
         tab.get_by_role("heading", name="비슷한 글").wait_for()
         tab.get_by_text(asked).first.wait_for()
         tab.get_by_text("글의 뜻을 읽는 중").wait_for(state="hidden")
-        # By meaning: none of its words stands in the second text.
+        # By meaning: no text has both words.
         page.goto(f"{server.address}/explore?{where}")
         page.get_by_text("뜻으로 찾기").click()
         words = page.get_by_label("글에 든 말")
-        words.fill("환불 방법")
+        words.fill("환불 절차")
         words.press("Enter")
         page.get_by_text("6건 가운데 1–6").wait_for()
         page.goto(f"{server.address}/explore?{where}&similar=1")
