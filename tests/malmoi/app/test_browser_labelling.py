@@ -41,7 +41,7 @@ WITNESS = """
 window.seen = [];
 window.addEventListener("keydown", (event) => {
   const hosts = [...document.querySelectorAll("[data-testid=stBidiComponentIsolated]")];
-  const text = hosts.map((host) => host.shadowRoot.querySelector(".text")).find(Boolean);
+  const text = hosts.map((host) => host.shadowRoot?.querySelector(".text")).find(Boolean);
   if (!text || !event.code.startsWith("Digit")) return;
   window.seen.push([Number(text.dataset.id), event.code]);
 }, true);
@@ -195,7 +195,7 @@ def refused(page: "Page", count: int) -> None:
     page.wait_for_function(
         """(count) => {
           const hosts = [...document.querySelectorAll("[data-testid=stBidiComponentIsolated]")];
-          const card = hosts.map((host) => host.shadowRoot.querySelector(".card")).find(Boolean);
+          const card = hosts.map((host) => host.shadowRoot?.querySelector(".card")).find(Boolean);
           if (card?.dataset.unsaved !== "0") return false;
           return card.querySelectorAll(".refused li").length === count;
         }""",
