@@ -77,9 +77,12 @@ def serving(
 
 def new_page(chromium: "Browser", *, width: int = 1280, height: int = 800) -> "Page":
     """A page of a Korean browser, which waits as long as a slow machine needs."""
+    from playwright.sync_api import expect
+
     context = chromium.new_context(locale="ko-KR", viewport={"width": width, "height": height})
     page = context.new_page()
     page.set_default_timeout(PATIENCE)
+    expect.set_options(timeout=PATIENCE)
     return page
 
 

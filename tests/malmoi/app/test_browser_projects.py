@@ -120,6 +120,8 @@ def test_an_import_is_seen_after_a_reload_and_ends_without_the_page(
 def test_labels_of_a_file_are_counted_and_confirmed_before_any_comes_in(
     chromium: "Browser", address: str, workplace: Path, width: int
 ) -> None:
+    from playwright.sync_api import expect
+
     store = ProjectStore(f"sqlite:///{workplace}/runs/labels.db")
     labels = [ProjectLabel(name=name) for name in ("긍정", "부정")]
     store.create(LOCAL, NewProject(name="리뷰", labels=labels))
@@ -157,7 +159,7 @@ def test_labels_of_a_file_are_counted_and_confirmed_before_any_comes_in(
     assert _votes(access) == held
     question.get_by_role("button", name="이대로 가져오기").click()
     page.get_by_text("가져왔습니다: 새 글 2건").wait_for()
-    assert question.count() == 0
+    expect(question).to_have_count(0)  # it goes only when the page is drawn to its end
     held[1] |= {"다라": ("긍정",)}
     assert _votes(access) == [*held, {"다라": ("긍정",)}, {}]
 

@@ -11,7 +11,7 @@ import pytest
 from malmoi.labels.project import ProjectSettings
 from malmoi.labels.projects import change_labels, read_project
 from tests.malmoi.app.project_pages import LOCAL, made, store, vote
-from tests.malmoi.app.servers import IS_CUT, PATIENCE, new_page
+from tests.malmoi.app.servers import IS_CUT, new_page
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -45,7 +45,7 @@ def choose(page: "Page", label: str) -> None:
     from playwright.sync_api import expect
 
     button = page.get_by_role("button", name=label)
-    expect(button).to_have_count(1, timeout=PATIENCE)
+    expect(button).to_have_count(1)
     button.click()
 
 
@@ -174,7 +174,7 @@ def test_enter_decides_while_a_label_has_the_focus(
     for label in ("긍정", "부정"):
         chosen = page.get_by_role("button", name=label, exact=True)
         chosen.click()
-        expect(chosen).to_have_attribute("aria-pressed", "true", timeout=PATIENCE)
+        expect(chosen).to_have_attribute("aria-pressed", "true")
     page.keyboard.press("Enter")
     page.get_by_text("저장했습니다: ‘배송이 빨라요’ → 긍정, 부정").wait_for()
     assert [row[:2] for row in decisions(workplace)] == [(1, "[1, 2]")]
