@@ -1,7 +1,7 @@
 """What `runs/cache` keeps for the next run: how large it is, and how it is bounded and removed.
 
 It holds cleaned copies of the texts of every corpus that was read, tokenized ones, tokenizers,
-classifiers exported to ONNX, vectors of projects' texts, and the word vectors of Kiwi's model.
+classifiers exported to ONNX, and vectors of projects' texts.
 Each entry is a folder, `KIND/HASH`, that is made again when it is missing.
 """
 

@@ -5,12 +5,10 @@ import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-from filelock import FileLock
 from hypothesis import HealthCheck, settings
 
 from malmoi.command_line import spare_the_collector
@@ -130,52 +128,6 @@ def running_chromium() -> Iterator[Any]:
         )
         yield browser
         browser.close()
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _vectors_are_computed_once(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Kiwi's word vectors, which are the same each time and take ten seconds.
-
-    Each test keeps and reads them in its own cache, as if it had computed them.
-    """
-    # Only now: numpy reads how many threads it has when it is loaded.
-    import numpy as np
-
-    from malmoi.text import morpheme_vectors
-
-    folder = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        folder = folder.parent  # of all workers of this run
-    compute = morpheme_vectors._computed
-
-    @cache
-    def computed() -> Any:
-        place = folder / "kiwi-vectors.npy"
-        with FileLock(folder / "kiwi-vectors.lock"):
-            if not place.is_file():
-                np.save(place, compute())
-        return np.asarray(np.load(place))
-
-    morpheme_vectors._computed = computed
-
-
-@pytest.fixture(scope="session")
-def kiwi_vectors(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache that has them, for processes of their own."""
-    from malmoi.text import morpheme_vectors
-
-    folder = tmp_path_factory.mktemp("vectors")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("malmoi.cache.CACHE", folder)
-        morpheme_vectors.morpheme_vectors()
-    return folder
-
-
-def link_vectors(home: Path, vectors: Path) -> None:
-    """Let commands in a home find the vectors of such a cache."""
-    (home / "runs" / "cache").mkdir(parents=True, exist_ok=True)
-    (place,) = vectors.iterdir()
-    (home / "runs" / "cache" / place.name).symlink_to(place)
 
 
 @pytest.fixture

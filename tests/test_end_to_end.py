@@ -11,7 +11,6 @@ from transformers import AutoModelForSequenceClassification
 
 from malmoi.inference.classifier import Classifier
 from malmoi.model_folders import find_classifiers, find_encoder
-from tests.conftest import link_vectors
 
 ROOT = Path(__file__).parents[1]
 
@@ -24,10 +23,7 @@ def run(script: str, *flags: str, cwd: Path) -> str:
     return done.stdout
 
 
-def test_from_a_text_file_to_a_prediction(
-    tmp_path: Path, comments: list[str], kiwi_vectors: Path
-) -> None:
-    link_vectors(tmp_path, kiwi_vectors)
+def test_from_a_text_file_to_a_prediction(tmp_path: Path, comments: list[str]) -> None:
     corpus = tmp_path / "댓글.txt"
     corpus.write_text("\n".join(comments) + "\n", encoding="utf-8")
     flags = ["--corpus", str(corpus), "--max-steps", "20", "--tokens-per-batch", "512"]

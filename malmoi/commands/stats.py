@@ -22,7 +22,7 @@ from malmoi.text.reading.records import iter_records
 from malmoi.text.record import Record
 
 if TYPE_CHECKING:
-    from malmoi.text.morphemes import Keywords
+    from malmoi.text.words import Keywords
 
 ABOUT = (
     "Count texts, characters, eojeol, scripts, duplicates and labels of a file or folder, and the "
@@ -47,7 +47,7 @@ class StatsSettings:
     label_column: str | None = None
     """Column that holds the label; found by its usual name when not given."""
     keywords: Annotated[int, Range(0)] = 0
-    """Show this many of the nouns, verbs and adjectives that stand in most texts, by Kiwi, of at
+    """Show this many of the nouns, verbs and adjectives that stand in most texts, of at
     most 20,000 texts drawn at random (the first 10,000 characters of each)."""
     json: bool = False
     """Print JSON, with all labels, instead of lines for people."""
@@ -83,14 +83,13 @@ def main(settings: StatsSettings) -> None:
         return
     _print_lines(summary)
     if keywords is not None:
-        failed = f", the analyser failed on {keywords.failed:,} more" if keywords.failed else ""
-        print(f"keywords of {keywords.texts:,} texts{failed}:")
+        print(f"keywords of {keywords.texts:,} texts:")
         for keyword in keywords.keywords:
             print(f"  {keyword.word} ({keyword.word_class}): {keyword.texts:,}")
 
 
 def _keywords(texts: list[str], settings: StatsSettings) -> "Keywords":
-    from malmoi.text.morphemes import find_keywords  # loads Kiwi, which the counts do not need
+    from malmoi.text.words import find_keywords  # loads MeCab, which the counts do not need
 
     shown: Iterable[str] = texts
     if is_terminal() and not settings.json:

@@ -105,12 +105,12 @@ class LinearPlan:
 
     Attributes:
         enabled: it is fitted; only of one label a text.
-        kiwi: its parts may be Kiwi's morphemes and word vectors, too.
+        morphemes: they may be a part of it, too.
         balanced: texts of rare labels count more, as in the encoder's loss.
     """
 
     enabled: bool
-    kiwi: bool
+    morphemes: bool
     balanced: bool
 
 
@@ -261,7 +261,7 @@ def plan(config: KfoldConfig, found: Found) -> KfoldPlan:
         training=training,
         linear=LinearPlan(
             enabled=keys.linear.enabled and found.data.task == "single",
-            kiwi=keys.linear.kiwi,
+            morphemes=keys.linear.morphemes,
             balanced=keys.training.class_weights == "balanced",
         ),
         compared=ComparisonPlan(
@@ -288,7 +288,7 @@ def plan_quick(config: KfoldConfig, data: DataPlan, encoder: str | None, device:
         encoder=encoder,
         linear=LinearPlan(
             enabled=True,
-            kiwi=config.keys.linear.kiwi,
+            morphemes=config.keys.linear.morphemes,
             balanced=True,
         ),
         execution=KfoldExecution(device=device, jobs=1),

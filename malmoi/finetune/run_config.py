@@ -57,7 +57,9 @@ CHOICES = (
             *("start.continue_from", "start.random_weights", "seeds", "jobs", *_COMPARISONS),
         ),
     ),
-    Choice("linear.enabled", False, "leaves the linear model out", lacks=("quick", "linear.kiwi")),
+    Choice(
+        "linear.enabled", False, "leaves the linear model out", lacks=("quick", "linear.morphemes")
+    ),
     Choice("group_near_duplicates", True, "", owns=("measuring.near_duplicate_threshold",)),
     Choice(
         "training.early_stopping_fraction",

@@ -189,7 +189,7 @@ def _linear_alone(config: KfoldConfig) -> Iterator[_Fitted]:
     sentences = find_sentence_encoder() if config.keys.linear.frozen_encoder else None
     print(f"reading the texts and fitting in {flags.folds} folds, then on all texts", flush=True)
     with shown_progress("fits") as progress:
-        found = QuickTrainer(encoder, sentences=sentences, kiwi=plan.linear.kiwi).fit(
+        found = QuickTrainer(encoder, sentences=sentences, morphemes=plan.linear.morphemes).fit(
             examples.texts,
             [examples.labels[label] for label in examples.targets],
             fold_of=split.fold_of[flags.seed],

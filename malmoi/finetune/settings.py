@@ -142,8 +142,8 @@ class LinearKeys:
 
     enabled: bool = True
     """Fit it; its logits are added to those of the encoder, by weights learnt out of fold."""
-    kiwi: bool = True
-    """Kiwi's morphemes and word vectors may be parts of it, where they help."""
+    morphemes: bool = True
+    """Morphemes by MeCab-ko may be a part of it, beside characters."""
     frozen_encoder: bool = True
     """With `--quick`: what encoders that are not trained make of a text may be parts, too."""
 

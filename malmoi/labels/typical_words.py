@@ -16,7 +16,7 @@ from malmoi.labels.tables import PlaceRow, TextRow
 if TYPE_CHECKING:
     from malmoi.text.label_keywords import LabelKeywords
 
-# Drawn by lottery. Kiwi takes about a millisecond a text (measured), and a first look is enough.
+# Drawn by lottery: a first look is enough.
 MOST_TEXTS = 2_000
 _TEXTS = 500
 
@@ -47,7 +47,7 @@ def typical_words(access: ProjectAccess, *, count: int = 12) -> TypicalWords:
     Raises:
         AccessError: the person is no member.
     """
-    from malmoi.text.label_keywords import label_keywords  # Kiwi takes long
+    from malmoi.text.label_keywords import label_keywords
 
     texts: list[str] = []
     labels: list[str] = []

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from malmoi.text.morphemes import find_keywords
+from malmoi.text.words import find_keywords
 
-# 10 s of one core for Kiwi (measured); more texts would hardly change the first words.
+# A second or two (measured); more texts would hardly change the first words.
 MAX_TEXTS = 10_000
 # A word of a single text says nothing about a label (assumption).
 _MIN_TEXTS = 2
@@ -54,7 +54,7 @@ def label_keywords(
     count: int = 15,
     max_texts: int = MAX_TEXTS,
 ) -> list[LabelKeywords]:
-    """The most characteristic nouns, verbs and adjectives of each label, by Kiwi.
+    """The most characteristic nouns, verbs and adjectives of each label.
 
     Ranked by the log-likelihood ratio of having the word, the label's texts against all others
     (Dunning, "Accurate Methods for the Statistics of Surprise and Coincidence", Computational

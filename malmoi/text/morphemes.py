@@ -1,4 +1,4 @@
-"""Korean morphemes, keywords, spacing and sentences by Kiwi (kiwipiepy).
+"""Korean morphemes, spacing and sentences by Kiwi (kiwipiepy).
 
 One analyser a process, made at the first call: it holds about 0.5 GiB (measured) and cannot be
 pickled. Kiwi has crashed on 40,000 repeats of a word (bab2min/kiwipiepy#158) and takes a minute for
@@ -9,12 +9,10 @@ analysed in pieces; offsets are those of the text that was given all the same.
 import ctypes
 import os
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.metadata import version
-from typing import Any, Literal
 
 from kiwipiepy import Kiwi
 
@@ -25,25 +23,6 @@ _MAX_REPEATS = 8
 _repeats = re.compile(rf"(.{{1,4}}?)\1{{{_MAX_REPEATS},}}", re.DOTALL)
 # The longest comment that the cleaner keeps by default; 57,000 characters took Kiwi 4 s (measured).
 _PIECE_CHARACTERS = 10_000
-
-WordClass = Literal["noun", "verb", "adjective"]
-# Sejong tags as Kiwi gives them (https://github.com/bab2min/kiwipiepy#품사-태그); the irregular
-# verbs and adjectives have suffixes (VV-R, VA-I).
-_WORD_CLASSES: dict[str, WordClass] = {
-    "NNG": "noun",
-    "NNP": "noun",
-    "VV": "verb",
-    "VA": "adjective",
-}
-# Words that stand in texts on anything: light verbs, demonstratives, and nouns that only carry a
-# clause. Written by hand for reports; dependent nouns (것, 수), auxiliary verbs and pronouns have
-# tags of their own and never come this far.
-_STOP_WORDS = (
-    "하다 되다 있다 없다 같다 이다 아니다 보다 주다 가다 오다 나오다 들다 그렇다 이렇다 저렇다 "
-    "어떻다 그러다 이러다 어쩌다 말하다 때 정도 생각 사람 경우 이번 다음 전 후 중 안 속 위 "
-    "말 일 점 오늘 지금"
-)
-STOP_WORDS = frozenset(_STOP_WORDS.split())
 
 
 class AnalyserError(ValueError):
@@ -65,30 +44,6 @@ class Morpheme:
     tag: str
     start: int
     end: int
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Keyword:
-    """A word in its dictionary form (verbs and adjectives with 다) and how many texts have it."""
-
-    word: str
-    word_class: WordClass
-    texts: int
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Keywords:
-    """The most frequent words of some texts.
-
-    Attributes:
-        keywords: by falling number of texts, then in alphabetical order.
-        texts: texts that were analysed.
-        failed: texts that the analyser failed on, not among `texts`.
-    """
-
-    keywords: list[Keyword]
-    texts: int
-    failed: int
 
 
 def analyser_version() -> str:
@@ -117,64 +72,19 @@ def analyse(text: str) -> list[Morpheme]:
     return found
 
 
-def eojeol_morphemes(eojeols: Sequence[str]) -> list[list[tuple[str, int]]]:
-    """The morphemes of eojeols, each analysed by itself, and their ids in Kiwi's model.
+@lru_cache(maxsize=250_000)
+def eojeol_morphemes(eojeol: str) -> list[tuple[str, int]]:
+    """The morphemes of an eojeol by itself as `form/TAG`, and their ids in Kiwi's model.
 
-    Args:
-        eojeols: any number, without spaces; of a very long one only the beginning is read.
-
-    Returns:
-        Of each eojeol its morphemes as `form/TAG`, with their ids; -1 for what Kiwi's model does
-        not know. An eojeol that Kiwi fails on is one morpheme without a tag.
+    What classifiers of version 0.2.0 and older read. Of a very long eojeol only the beginning; one
+    that Kiwi fails on is one morpheme without a tag.
     """
-    known = morpheme_count()
-    folded = [_fold_repeats(to_nfc(eojeol[:_PIECE_CHARACTERS]))[0] for eojeol in eojeols]
-
-    def named(tokens: Iterable[Any], eojeol: str) -> list[tuple[str, int]]:
-        found = [(f"{t.form}/{t.tag}", t.id if 0 <= t.id < known else -1) for t in tokens]
-        return found or [(eojeol, -1)]
-
-    kiwi = _kiwi(os.getpid())
+    folded, _ = _fold_repeats(to_nfc(eojeol[:_PIECE_CHARACTERS]))
     try:
-        return list(map(named, kiwi.tokenize(folded), folded))
-    except Exception:  # whatever the C++ library lets out: all but the one at fault, then
-        return [_one_by_one(kiwi, eojeol, named) for eojeol in folded]
-
-
-def _one_by_one(
-    kiwi: Kiwi, eojeol: str, named: Callable[[Iterable[Any], str], list[tuple[str, int]]]
-) -> list[tuple[str, int]]:
-    try:
-        return named(kiwi.tokenize(eojeol), eojeol)
-    except Exception:
-        return [(eojeol, -1)]
-
-
-@lru_cache(maxsize=1)
-def morpheme_count() -> int:
-    """How many morphemes Kiwi's model has vectors of: those with ids from 0 to one below."""
-    similarity = similarity_of_ids()
-    low, high = 1, 1 << 20
-    # Ids beyond are allomorphs and words of the user, whose similarity is not a number.
-    while low < high:
-        middle = (low + high) // 2
-        if _has_vector(similarity, middle):
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-def similarity_of_ids() -> Callable[[int, int], float]:
-    """The cosine of the vectors of two morphemes in Kiwi's model, by their ids."""
-    return _kiwi(os.getpid()).morpheme_similarity
-
-
-def _has_vector(similarity: Callable[[int, int], float], id_: int) -> bool:
-    try:
-        return similarity(id_, id_) == similarity(id_, id_)
-    except Exception:  # beyond all ids
-        return False
+        found = [(f"{t.form}/{t.tag}", t.id) for t in _kiwi(os.getpid()).tokenize(folded)]
+    except Exception:  # whatever the C++ library lets out
+        found = []
+    return found or [(folded, -1)]
 
 
 def morpheme_boundaries(text: str) -> list[int]:
@@ -202,33 +112,6 @@ def places_inside_eojeols(text: str, places: Iterable[int]) -> list[int]:
         for place in sorted(places)
         if 0 < place < len(text) and not text[place - 1].isspace() and not text[place].isspace()
     ]
-
-
-def find_keywords(texts: Iterable[str], count: int = 30) -> Keywords:
-    """The nouns, verbs and adjectives that stand in most texts, `STOP_WORDS` left out.
-
-    Counted once a text, so that one text that repeats a word does not carry it. The analyser
-    stems words in context: a name that it does not know may come out as another noun.
-    """
-    counts: Counter[tuple[str, WordClass]] = Counter()
-    analysed = failed = 0
-    for text in texts:
-        try:
-            morphemes = analyse(text)
-        except AnalyserError:
-            failed += 1
-            continue
-        analysed += 1
-        counts.update({word for word in map(_dictionary_word, morphemes) if word is not None})
-    ranked = sorted(
-        (item for item in counts.items() if item[0][0] not in STOP_WORDS),
-        key=lambda item: (-item[1], item[0]),
-    )
-    keywords = [
-        Keyword(word=word, word_class=word_class, texts=number)
-        for (word, word_class), number in ranked[:count]
-    ]
-    return Keywords(keywords=keywords, texts=analysed, failed=failed)
 
 
 def correct_spacing(text: str) -> str:
@@ -319,14 +202,6 @@ def _fold_repeats(text: str) -> tuple[str, list[int]]:
     parts.append(text[done:])
     origin += range(done, len(text) + 1)
     return "".join(parts), origin
-
-
-def _dictionary_word(morpheme: Morpheme) -> tuple[str, WordClass] | None:
-    """Dictionary form and class of a content word; None for everything else."""
-    word_class = _WORD_CLASSES.get(morpheme.tag.split("-")[0])
-    if word_class is None:
-        return None
-    return morpheme.form + ("" if word_class == "noun" else "다"), word_class
 
 
 def _space(text: str) -> str:

@@ -14,7 +14,7 @@ from tests.golden.entries import Golden
 TINY = ["--folds", "2", "--epochs", "1", "--jobs", "1", "--max-length", "32"]
 # Files of a classifier in which nothing is computed.
 EXACT = ("tokenizer.json", "tokenizer_config.json", "learnt_texts.npy")
-FAST = ["--quick", "--folds", "3", "--set", "linear.kiwi=false"]
+FAST = ["--quick", "--folds", "3", "--set", "linear.morphemes=false"]
 
 
 def run_fast(golden: Golden) -> None:
@@ -30,7 +30,7 @@ def run(golden: Golden) -> None:
     encoder = ["--model", "pretrained/discriminator"]
     pretrain(golden, "electra", "--recipe", "electra")
     pretrain(golden, "mlm", "--recipe", "mlm", "--set", "batching.rows=packed")
-    kfold(golden, "single", "memos.csv", *TINY, *encoder, "--set", "linear.kiwi=false")
+    kfold(golden, "single", "memos.csv", *TINY, *encoder, "--set", "linear.morphemes=false")
     kfold(golden, "quick-encoder", "reviews.csv", *FAST, *encoder, "--group-near-duplicates")
     for task, name in (("multi", "multi"), ("pair", "pair"), ("pair-regression", "value")):
         kfold(golden, name, f"{name}.csv", *TINY, *encoder, "--task", task)

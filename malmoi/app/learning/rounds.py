@@ -222,7 +222,7 @@ class Learner:
             try:
                 place = find_encoder()
             except InputError:
-                return None  # n-grams, morphemes and word vectors are enough
+                return None  # n-grams of characters and morphemes are enough
             from malmoi.inference.linear.frozen_encoder import FrozenEncoder  # torch
 
             self._encoder = FrozenEncoder.load(place)

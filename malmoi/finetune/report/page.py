@@ -126,7 +126,7 @@ def report_page(content: ReportContent, *, keywords: bool = True) -> str:
 
     Args:
         content: what was measured.
-        keywords: list each label's words by Kiwi, which takes up to 10 s of a core and 0.5 GiB.
+        keywords: list each label's words which takes a second or two.
     """
     label_ids, calibration = content.label_ids, content.calibration
     predicted = calibration.probabilities.argmax(axis=1)

@@ -27,6 +27,7 @@ from malmoi.inference.linear.cross_fitting import (
 )
 from malmoi.inference.linear.fitting import count_texts
 from malmoi.inference.linear.linear_part import LinearPart
+from malmoi.inference.linear.morphemes import read_morphemes
 from malmoi.inference.linear.stacking import Stack
 from malmoi.inference.prediction import softmax
 from malmoi.progress import Progress, no_progress
@@ -103,7 +104,7 @@ def add_linear(
         plan: which parts.
         progress: called after every fit.
     """
-    counted = count_texts(texts, kiwi=plan.kiwi)
+    counted = count_texts(texts, morphemes=read_morphemes if plan.morphemes else None)
     linear, both = [], []
     stack: Stack | None = None
     for seed in result.seeds:

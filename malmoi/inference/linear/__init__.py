@@ -1,1 +1,1 @@
-"""The linear part of a classifier: n-grams of characters and what Kiwi knows, by one matrix."""
+"""The linear part of a classifier: n-grams of characters and morphemes, by one matrix."""

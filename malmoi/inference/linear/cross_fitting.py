@@ -6,13 +6,12 @@ Legend: N texts, K labels.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from malmoi.inference.linear.fitting import (
     CountedTexts,
-    DensePart,
     EncoderName,
     Fitted,
     PartName,
@@ -20,7 +19,7 @@ from malmoi.inference.linear.fitting import (
     inputs_of,
 )
 from malmoi.inference.linear.linear_part import LinearPart
-from malmoi.inference.linear.parts import NgramPart, VectorPart
+from malmoi.inference.linear.parts import NgramPart
 from malmoi.inference.linear.stacking import Stack, learn_stack
 from malmoi.progress import Progress, no_progress
 
@@ -129,9 +128,7 @@ def fit_linear(
         for part in texts.parts
         if part in stack.weights and part != encoder
     }
-    found = _weighed(fitted, stack, list(labels), encoder)
-    reads_morphemes = bool({"morphemes", "vectors"} & set(found.parts))
-    return replace(found, eojeols=texts.eojeols) if reads_morphemes else found
+    return _weighed(fitted, stack, list(labels), encoder)
 
 
 def _strongest(part: NgramPart) -> np.ndarray:
@@ -149,7 +146,6 @@ def _weighed(
 ) -> LinearPart:
     bias = np.zeros(len(labels), dtype=np.float32)
     ngrams: list[NgramPart] = []
-    vectors = None
     heads: dict[EncoderName, np.ndarray] = {}
     for name, one in fitted.items():
         weight = stack.weights[name]
@@ -165,17 +161,13 @@ def _weighed(
                     weights=weights[known],
                 )
             )
-        elif isinstance(one.part, VectorPart):
-            vectors = VectorPart(idf=one.part.idf, weights=weights)
         else:
-            assert isinstance(one.part, DensePart)
             heads[one.part.name] = weights.astype(np.float32)
     own = 1.0 if "encoder" in heads else 0.0
     return LinearPart(
         labels=labels,
         bias=bias,
         ngrams=ngrams,
-        vectors=vectors,
         encoder_weight=own if encoder is None else stack.weights.get(encoder, 0.0),
         head=heads.get("encoder"),
         sentences=heads.get("sentences"),

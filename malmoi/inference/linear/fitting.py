@@ -24,14 +24,13 @@ from malmoi.inference.linear.bags import (
     vocabulary_of,
     weighted,
 )
-from malmoi.inference.linear.morphemes import EojeolReader, EojeolTable
-from malmoi.inference.linear.parts import NgramName, NgramPart, VectorPart
-from malmoi.text.morpheme_vectors import morpheme_vectors
+from malmoi.inference.linear.morphemes import ReadMorphemes, morpheme_keys, read_morphemes
+from malmoi.inference.linear.parts import NgramName, NgramPart
 
 # Numbers that an encoder which is not trained makes of a text: the frozen one of a classifier of
 # ours, and a sentence encoder.
 EncoderName = Literal["encoder", "sentences"]
-PartName = NgramName | Literal["vectors"] | EncoderName
+PartName = NgramName | EncoderName
 
 # An n-gram that stands in one text says nothing of others.
 _LEAST_COUNT = 2
@@ -39,8 +38,6 @@ _LEAST_COUNT = 2
 # 0.831, 0.836, 0.835; 0.5 in five folds 0.2 and 0.1 points more than 0.3. Logistic regression was
 # below, and slower.
 _SVM_C = 0.5
-# Ridge of standardised dimensions, for each text (assumption; stacking weighs the part after it).
-_RIDGE = 0.1
 # Chosen on training texts of headlines, speech acts, moods, hate speech, film and written reviews,
 # 50 to 500 labels, five draws: ridge was 2 to 9 points of macro F1 below, unbalanced labels 1 to 9.
 _LOGISTIC_C: dict[EncoderName, float] = {"encoder": 3.0, "sentences": 30.0}
@@ -53,28 +50,19 @@ class CountedTexts:
     Attributes:
         ngrams: by the part, bags of a vocabulary of all texts.
         vocabularies: the same, its keys.
-        ids: Kiwi's morphemes, by their ids; None where Kiwi is left out.
-        vectors: float32 [V, D] of Kiwi's morphemes.
         numbers: by the encoder that is not trained, float32 [N, D], what it makes of the texts.
-        eojeols: that Kiwi has read, to be kept with the classifier.
         texts: N.
     """
 
     ngrams: dict[NgramName, Bags]
     vocabularies: dict[NgramName, np.ndarray]
-    ids: Bags | None = None
-    vectors: np.ndarray | None = None
     numbers: Mapping[EncoderName, np.ndarray] = field(default_factory=dict)
-    eojeols: EojeolTable | None = None
     texts: int
 
     @property
     def parts(self) -> list[PartName]:
         """What can be fitted."""
-        found: list[PartName] = list(self.ngrams)
-        if self.ids is not None:
-            found.append("vectors")
-        return [*found, *self.numbers]
+        return [*self.ngrams, *self.numbers]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +81,7 @@ class DensePart:
 class Fitted:
     """One part that has learnt, and its bias, float32 [K]."""
 
-    part: NgramPart | VectorPart | DensePart
+    part: NgramPart | DensePart
     bias: np.ndarray
 
     def logits(self, bags: Any) -> np.ndarray:
@@ -105,36 +93,24 @@ class Fitted:
 def count_texts(
     texts: Sequence[str],
     *,
-    kiwi: bool = True,
-    reader: EojeolReader | None = None,
+    morphemes: ReadMorphemes | None = read_morphemes,
     numbers: Mapping[EncoderName, np.ndarray] | None = None,
 ) -> CountedTexts:
     """Count N clean texts.
 
     Args:
         texts: clean.
-        kiwi: whether Kiwi's morphemes and vectors are parts.
-        reader: remembers eojeols of earlier texts.
+        morphemes: reads them; None where they shall be no part.
         numbers: see `CountedTexts`.
     """
     keys: dict[NgramName, Keys] = {"characters": character_keys(texts)}
-    ids = vectors = eojeols = None
-    if kiwi:
-        reader = reader or EojeolReader()
-        morphemes = reader(texts)
-        eojeols = reader.table_of(texts)
-        keys["morphemes"] = morphemes.keys
-        # Once, for every fit multiplies all of them.
-        vectors = morpheme_vectors().astype(np.float32)
-        ids = morphemes.bags_of_ids(len(vectors))
+    if morphemes is not None:
+        keys["morphemes"] = morpheme_keys(texts, morphemes)
     vocabularies = {name: vocabulary_of(found, _LEAST_COUNT) for name, found in keys.items()}
     return CountedTexts(
         ngrams={name: count(found, vocabularies[name]) for name, found in keys.items()},
         vocabularies=vocabularies,
-        ids=ids,
-        vectors=vectors,
         numbers=numbers or {},
-        eojeols=eojeols,
         texts=len(texts),
     )
 
@@ -143,9 +119,7 @@ def inputs_of(texts: CountedTexts, part: PartName, places: np.ndarray) -> Any:
     """What a part reads of some texts; `places` int64 [n], rising."""
     if part == "encoder" or part == "sentences":
         return texts.numbers[part][places]
-    bags = texts.ids if part == "vectors" else texts.ngrams[part]
-    assert bags is not None
-    return taken(bags, places)
+    return taken(texts.ngrams[part], places)
 
 
 def fit_part(
@@ -174,9 +148,6 @@ def fit_part(
         weights, bias = _logistic(given, label_ids, labels, part)
         return Fitted(part=DensePart(name=part, weights=weights), bias=bias)
     idf = _idf(given)
-    if part == "vectors":
-        assert texts.vectors is not None
-        return _fit_vectors(texts.vectors, given, idf, label_ids, labels, balanced)
     total = np.bincount(given.columns, weights=given.counts, minlength=given.size)
     idf[total < _LEAST_COUNT] = 0
     weights, bias = _svm(_tf_idf(given, idf), label_ids, labels, balanced, seed)
@@ -251,43 +222,3 @@ def _logistic(
     model.fit((values - mean) / scale, label_ids)
     weights, bias = _for_all_labels(model.coef_ / scale, model.intercept_, model.classes_, labels)
     return weights, bias - (mean * weights.T).sum(axis=1)
-
-
-def _ridge(
-    values: np.ndarray, label_ids: np.ndarray, labels: int, balanced: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    """Ridge regression of the labels as 1 and -1 on standardised columns, undone in the weights."""
-    from sklearn.linear_model import RidgeClassifier
-
-    if len(present := np.unique(label_ids)) == 1:
-        return _of_one_label(values.shape[1], present, labels)
-    mean, deviation = values.mean(axis=0), values.std(axis=0) + 1e-6
-    weight = "balanced" if balanced else None
-    model = RidgeClassifier(alpha=_RIDGE * len(values), class_weight=weight, solver="cholesky")
-    model.fit((values - mean) / deviation, label_ids)
-    weights, bias = _for_all_labels(
-        model.coef_ / deviation, model.intercept_, model.classes_, labels
-    )
-    return weights, bias - mean @ weights
-
-
-def _fit_vectors(
-    vectors: np.ndarray,
-    bags: Bags,
-    idf: np.ndarray,
-    label_ids: np.ndarray,
-    labels: int,
-    balanced: bool,
-) -> Fitted:
-    from scipy.sparse import csr_matrix
-
-    # What stands in every text says nothing of any: unlike n-grams, that is weighed by 0.
-    idf = idf - 1
-    values = weighted(bags, idf)
-    totals = row_sums(values, bags)
-    values = values / np.where(totals > 0, totals, 1)[bags.rows]
-    used, columns = np.unique(bags.columns, return_inverse=True)
-    matrix = csr_matrix((values, (bags.rows, columns)), shape=(bags.texts, len(used)))
-    means = np.asarray(matrix @ vectors[used])
-    weights, bias = _ridge(means, label_ids, labels, balanced)
-    return Fitted(part=VectorPart(idf=idf, weights=vectors @ weights), bias=bias)

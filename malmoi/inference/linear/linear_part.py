@@ -10,24 +10,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from malmoi.errors import InputError
 from malmoi.files import write_at_once
 from malmoi.inference.linear.bags import character_keys, count
-from malmoi.inference.linear.morphemes import EojeolReader, EojeolTable
-from malmoi.inference.linear.parts import NgramName, NgramPart, VectorPart
+from malmoi.inference.linear.kiwi_parts import VectorPart, read_by_kiwi
+from malmoi.inference.linear.morphemes import ReadMorphemes, morpheme_keys, read_morphemes
+from malmoi.inference.linear.parts import NgramName, NgramPart
 from malmoi.inference.vectors.sentence_encoder import SentenceEncoder
 from malmoi.model_folders import LINEAR, LINEAR_WEIGHTS
 
 # Raised by a change that a reader of the files would notice.
-VERSION = 2
-_OLDER = (1,)  # without sentence vectors
+VERSION = 3
+_OLDER = (1, 2)  # morphemes by Kiwi
 # The sentence encoder, in the folder of a classifier that reads its vectors.
 SENTENCES = "sentences"
 _NGRAMS: tuple[NgramName, ...] = ("characters", "morphemes")
@@ -41,28 +41,24 @@ class LinearPart:
         labels: K names.
         bias: float32 [K].
         ngrams: those of characters, of morphemes, both or none.
-        vectors: of Kiwi's word vectors; None without.
         encoder_weight: the encoder's logits count so much; 0 where there is no encoder.
         head: float32 [D, K], of the numbers that a frozen encoder makes of a text; None where the
             encoder is a classifier itself, or where there is none.
-        eojeols: that it learnt from, so that Kiwi need not read them again.
         sentences: float32 [H, K], of the vectors of `sentence_encoder`; None without.
         sentence_encoder: that it reads; None where others give its vectors.
+        analyser: of its morphemes; Kiwi of what an older version has fitted.
+        vectors: of Kiwi's word vectors, which such a one may read, too.
     """
 
     labels: list[str]
     bias: np.ndarray
     ngrams: list[NgramPart]
-    vectors: VectorPart | None
     encoder_weight: float
     head: np.ndarray | None = None
-    eojeols: EojeolTable | None = None
     sentences: np.ndarray | None = None
     sentence_encoder: SentenceEncoder | None = None
-
-    @cached_property
-    def _reader(self) -> EojeolReader:
-        return EojeolReader(self.eojeols)
+    analyser: Literal["mecab", "kiwi"] = "mecab"
+    vectors: VectorPart | None = None
 
     @property
     def parts(self) -> list[str]:
@@ -74,14 +70,14 @@ class LinearPart:
     def logits(
         self,
         texts: Sequence[str],
-        reader: EojeolReader | None = None,
+        morphemes: ReadMorphemes = read_morphemes,
         sentences: np.ndarray | None = None,
     ) -> np.ndarray:
         """Float32 [N, K] of N clean texts; safe to use from several threads.
 
         Args:
             texts: clean.
-            reader: remembers more eojeols than those that were learnt from.
+            morphemes: reads them; of an older version Kiwi does.
             sentences: float32 [N, H], the vectors of the texts, where they are known.
         """
         found = np.tile(self.bias, (len(texts), 1))
@@ -89,11 +85,13 @@ class LinearPart:
             return found
         names = self.parts
         keys = {"characters": character_keys(texts)} if "characters" in names else {}
-        if {"morphemes", "vectors"} & set(names):
-            morphemes = (reader or self._reader)(texts)
-            keys["morphemes"] = morphemes.keys
+        if self.analyser == "kiwi" and {"morphemes", "vectors"} & set(names):
+            by_kiwi = read_by_kiwi(texts)
+            keys["morphemes"] = by_kiwi.keys
             if self.vectors is not None:
-                found += self.vectors.logits(morphemes.bags_of_ids(len(self.vectors.idf)))
+                found += self.vectors.logits(by_kiwi)
+        elif "morphemes" in names:
+            keys["morphemes"] = morpheme_keys(texts, morphemes)
         for part in self.ngrams:
             found += part.logits(count(keys[part.name], part.vocabulary))
         if self.sentences is not None:
@@ -131,9 +129,13 @@ class LinearPart:
             )
 
     def save(self, folder: Path, facts: dict[str, Any] | None = None) -> None:
-        """Write both files and the sentence encoder; `facts` are for readers, changing nothing."""
+        """Write both files and the sentence encoder; `facts` are for readers, changing nothing.
+
+        Only of what this version fits.
+        """
         from safetensors.numpy import save
 
+        assert self.analyser == "mecab"
         arrays = {"bias": self.bias.astype(np.float32)}
         for part in self.ngrams:
             arrays[f"{part.name}.keys"] = part.vocabulary.astype(np.uint64)
@@ -145,15 +147,11 @@ class LinearPart:
             assert self.sentence_encoder is not None
             arrays["sentences.weights"] = self.sentences
             self.sentence_encoder.save(folder / SENTENCES)
-        if self.vectors is not None:
-            arrays["vectors.idf"] = self.vectors.idf.astype(np.float16)
-            arrays["vectors.weights"] = self.vectors.weights.astype(np.float16)
-        if self.eojeols is not None:
-            arrays |= {f"eojeols.{name}": values for name, values in vars(self.eojeols).items()}
         described = {
             "version": VERSION,
             "labels": self.labels,
             "parts": self.parts,
+            "analyser": self.analyser,
             "encoder_weight": self.encoder_weight,
             **(facts or {}),
         }
@@ -227,23 +225,12 @@ def _read(described: dict[str, Any], arrays: dict[str, np.ndarray]) -> LinearPar
         labels=labels,
         bias=bias,
         ngrams=ngrams,
+        analyser=described.get("analyser", "kiwi"),
         vectors=vectors,
         encoder_weight=float(described["encoder_weight"]),
         head=arrays.get("encoder.weights"),
         sentences=arrays.get("sentences.weights"),
-        eojeols=_eojeols(arrays),
     )
-
-
-def _eojeols(arrays: dict[str, np.ndarray]) -> EojeolTable | None:
-    if "eojeols.words" not in arrays:
-        return None
-    found = EojeolTable(**{one.name: arrays[f"eojeols.{one.name}"] for one in fields(EojeolTable)})
-    words, ends = len(found.words), int(found.sizes.sum())
-    beyond = len(found.places) > 0 and int(found.places.max()) >= len(found.ids)
-    if words != len(found.sizes) or ends != len(found.places) or beyond:
-        raise ValueError("eojeols of different lengths")
-    return found
 
 
 def _of_labels(weights: np.ndarray, labels: list[str]) -> np.ndarray:

@@ -37,26 +37,3 @@ class NgramPart:
         lengths = np.sqrt(row_sums(values * values, bags))
         found = row_sums(self.weights[bags.columns].astype(np.float32) * values[:, None], bags)
         return found / np.where(lengths > 0, lengths, 1)[:, None]
-
-
-@dataclass(frozen=True, kw_only=True)
-class VectorPart:
-    """A linear model on the mean of the word vectors of a text, weighted by (1 + ln count) * idf.
-
-    The mean is linear, too: what the model says of a text is the mean of what it says of its
-    morphemes, so their vectors need not be kept.
-
-    Attributes:
-        idf: float [V], of Kiwi's morphemes by their ids.
-        weights: float [V, K], what the model says of each.
-    """
-
-    idf: np.ndarray
-    weights: np.ndarray
-
-    def logits(self, bags: Bags) -> np.ndarray:
-        """Float32 [N, K], the bias left out."""
-        values = weighted(bags, self.idf.astype(np.float32))
-        totals = row_sums(values, bags)
-        found = row_sums(self.weights[bags.columns].astype(np.float32) * values[:, None], bags)
-        return found / np.where(totals > 0, totals, 1)[:, None]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +29,7 @@ from malmoi.inference.linear.cross_fitting import (
 )
 from malmoi.inference.linear.fitting import CountedTexts, EncoderName, count_texts
 from malmoi.inference.linear.linear_part import LinearPart
-from malmoi.inference.linear.morphemes import EojeolReader
+from malmoi.inference.linear.morphemes import read_morphemes
 from malmoi.inference.prediction import softmax
 from malmoi.progress import Progress, no_progress
 from malmoi.text.cleaning.cleaner import clean_batch
@@ -40,8 +41,8 @@ if TYPE_CHECKING:
 # Fewer say nothing that could be measured.
 FEWEST_TEXTS = 20
 _FOLDS = 5
-# Texts whose numbers of the encoder are kept; about 100 MB at a hidden size of 256 (computed).
-_MOST_NUMBERS = 100_000
+# Texts of which is kept what was read; about 100 MB at a hidden size of 256 (computed).
+_MOST_TEXTS = 100_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,8 +83,8 @@ class QuickResult:
 class QuickTrainer:
     """Fits again and again as labels come, and reads only what is new.
 
-    It keeps the morphemes of eojeols, as many as `EojeolReader` does, and the encoders' numbers of
-    the 100,000 texts that it met last: 2 bytes each.
+    It keeps what it read of the 100,000 texts that it met last: their morphemes, and the numbers of
+    the encoders, 2 bytes each.
     """
 
     def __init__(
@@ -91,17 +92,17 @@ class QuickTrainer:
         encoder: FrozenEncoder | None = None,
         *,
         sentences: SentenceEncoder | None = None,
-        kiwi: bool = True,
+        morphemes: bool = True,
     ) -> None:
         """Nothing is loaded yet.
 
         Args:
             encoder: whose numbers may help; it is not trained.
             sentences: whose vectors may help, too.
-            kiwi: whether morphemes and word vectors may help.
+            morphemes: whether they may help.
         """
-        self._encoder, self._sentences, self._kiwi = encoder, sentences, kiwi
-        self._reader = EojeolReader()
+        self._encoder, self._sentences, self._takes_morphemes = encoder, sentences, morphemes
+        self._morphemes = lru_cache(_MOST_TEXTS)(read_morphemes)
         self._numbers: dict[EncoderName, _Remembered] = {}
         if encoder is not None:
             self._numbers["encoder"] = _Remembered(encoder.features)
@@ -170,8 +171,9 @@ class QuickTrainer:
     def read(self, texts: Sequence[str]) -> None:
         """Read texts ahead of a fit or of `probabilities`, which will be the faster for it."""
         clean = clean_batch(list(texts)).texts
-        if self._kiwi and clean:
-            self._reader(clean)
+        if self._takes_morphemes:
+            for text in clean:
+                self._morphemes(text)
         self._numbers_of(clean)
 
     def probabilities(self, result: QuickResult, texts: Sequence[str]) -> np.ndarray:
@@ -187,7 +189,7 @@ class QuickTrainer:
         numbers = self._numbers_of(
             clean, [name for name in self._numbers if heads[name] is not None]
         )
-        logits = part.logits(clean, self._reader, numbers.get("sentences"))
+        logits = part.logits(clean, self._morphemes, numbers.get("sentences"))
         if part.head is not None:
             logits = part.added(numbers["encoder"] @ part.head, logits)
         return softmax(logits).astype(np.float32)
@@ -195,7 +197,9 @@ class QuickTrainer:
     def _count(self, clean: list[str]) -> CountedTexts:
         if self._counted is None or self._counted[0] != clean:
             counted = count_texts(
-                clean, kiwi=self._kiwi, reader=self._reader, numbers=self._numbers_of(clean)
+                clean,
+                morphemes=self._morphemes if self._takes_morphemes else None,
+                numbers=self._numbers_of(clean),
             )
             self._counted = clean, counted
         return self._counted[1]
@@ -225,10 +229,10 @@ class _Remembered:
             rows = self._compute(new).astype(np.float16)
             self._known.update(zip(new, rows, strict=True))
         found = np.stack([self._known[text] for text in texts]).astype(np.float32)
-        if len(self._known) > _MOST_NUMBERS:
+        if len(self._known) > _MOST_TEXTS:
             for text in dict.fromkeys(texts):
                 self._known[text] = self._known.pop(text)
-            for text in list(self._known)[: len(self._known) - _MOST_NUMBERS]:
+            for text in list(self._known)[: len(self._known) - _MOST_TEXTS]:
                 del self._known[text]
         return found
 

@@ -16,10 +16,9 @@ import numpy as np
 
 # A part has to be worth its cost. Each makes the likelihood that has to be reached so much better
 # (fractions of the negative log-likelihood; assumptions): a little for a table of weights; more
-# for loading Kiwi or an encoder, which cost half a gigabyte or half a second.
+# for an encoder, which costs half a second to load, and most of the time of a text.
 _PRICE = 0.002
-_LIBRARY_PRICE = 0.02
-_LIBRARIES = ({"morphemes", "vectors"}, {"encoder"})
+_ENCODER_PRICE = 0.02
 # Parts are chosen on so many texts at most: more decide nothing else, and take longer.
 _TEXTS_TO_CHOOSE_BY = 20_000
 # Pulls the weights of standardised logits towards 0, for few texts (assumption).
@@ -73,8 +72,7 @@ def _spread(logits: np.ndarray) -> float:
 
 
 def _price(parts: set[str]) -> float:
-    libraries = sum(bool(parts & library) for library in _LIBRARIES)
-    return _PRICE * len(parts) + _LIBRARY_PRICE * libraries
+    return _PRICE * len(parts) + _ENCODER_PRICE * ("encoder" in parts)
 
 
 def _fit(logits: list[np.ndarray], label_ids: np.ndarray) -> tuple[np.ndarray, float]:

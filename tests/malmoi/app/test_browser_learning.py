@@ -12,7 +12,6 @@ from malmoi.labels.people import Person
 from malmoi.labels.project import new_project_of_task
 from malmoi.labels.projects import ProjectStore
 from malmoi.labels.tasks import read_task
-from tests.conftest import link_vectors
 from tests.malmoi.app.servers import ROOT, new_page, serving
 
 if TYPE_CHECKING:
@@ -24,11 +23,8 @@ MEMOS = ROOT / "corpora" / "memos"
 LABELLED, TEXTS = 25, 300
 
 
-def test_suggestions_come_after_twenty_labels(
-    chromium: "Browser", workplace: Path, kiwi_vectors: Path
-) -> None:
+def test_suggestions_come_after_twenty_labels(chromium: "Browser", workplace: Path) -> None:
     """Keys alone, from a project without any label to what the model would say."""
-    link_vectors(workplace, kiwi_vectors)
     task = read_task(MEMOS)
     with (MEMOS / "memos.csv").open(encoding="utf-8", newline="") as file:
         rows = [row for _, row in zip(range(TEXTS), csv.DictReader(file), strict=False)]

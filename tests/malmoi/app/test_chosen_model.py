@@ -29,7 +29,6 @@ from malmoi.labels.projects import ProjectStore, change_settings, read_project
 from malmoi.labels.scores import score_versions, scoring_model
 from malmoi.labels.tables import TextScoreRow
 from malmoi.text.reading.sources import Source, source_of_upload
-from tests.conftest import link_vectors
 from tests.malmoi.app.conftest import make_model
 
 ROOT = Path(__file__).parents[3]
@@ -53,11 +52,10 @@ def memos() -> list[tuple[str, str]]:
 
 
 @pytest.fixture
-def models(workplace: Path, kiwi_vectors: Path) -> Path:
+def models(workplace: Path) -> Path:
     """A home with the released model of memos, and a run whose model knows nothing."""
     shutil.copytree(ROOT / "checkpoints" / MEMOS, workplace / "checkpoints" / MEMOS)
     make_model(workplace / "runs" / "finetune" / "무작위")
-    link_vectors(workplace, kiwi_vectors)
     return workplace
 
 

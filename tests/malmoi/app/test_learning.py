@@ -35,7 +35,6 @@ from malmoi.labels.tables import TextRow, TextScoreRow
 from malmoi.labels.text_import import import_texts
 from malmoi.labels.training_texts import LabelledText
 from malmoi.text.reading.sources import source_of_upload
-from tests.conftest import link_vectors
 
 ROOT = Path(__file__).parents[3]
 LABELS = ["꿈", "일기", "일정", "메모", "오류"]
@@ -45,10 +44,9 @@ PATIENCE = 1_500.0
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _home(tmp_path_factory: pytest.TempPathFactory, kiwi_vectors: Path) -> Iterator[None]:
-    """A working directory of the processes that learn, in which Kiwi's vectors are computed."""
+def _home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A working directory of the processes that learn."""
     home = tmp_path_factory.mktemp("home")
-    link_vectors(home, kiwi_vectors)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(home)
         yield

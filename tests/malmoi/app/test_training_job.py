@@ -27,19 +27,11 @@ from malmoi.labels.text_import import import_texts
 from malmoi.model_folders import find_classifiers
 from malmoi.progress import PROGRESS_VARIABLE, shown_progress
 from malmoi.text.reading.sources import source_of_upload
-from tests.conftest import link_vectors
 
 ROOT = Path(__file__).parents[3]
 LABELS = ["꿈", "일정", "오류"]
 PATIENCE = 1_500.0
 ME = Person(name="관리자", is_local=True)
-
-
-@pytest.fixture
-def place(workplace: Path, kiwi_vectors: Path) -> Path:
-    """A working directory in which a training need not compute what Kiwi knows of words."""
-    link_vectors(workplace, kiwi_vectors)
-    return workplace
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +91,7 @@ os.kill(os.getpid(), 9)
 """
 
 
-def test_a_job_survives_the_app_and_makes_a_model_that_it_finds(place: Path) -> None:
+def test_a_job_survives_the_app_and_makes_a_model_that_it_finds(workplace: Path) -> None:
     access = project(60)
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     app = subprocess.run(

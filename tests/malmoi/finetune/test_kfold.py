@@ -50,7 +50,6 @@ def kfold(
         model: str | None = str(encoder),
         linear: bool = False,
     ):
-        # Kiwi's vectors take half a minute where no cache is: other tests are about them.
         given = [f"--labels={labels}"] if labels is not None else []
         given += [] if linear else ["--set=linear.enabled=false"]
         given += [*([f"--model={model}"] if model else []), *flags]

@@ -9,7 +9,7 @@ from malmoi.labels.people import Person
 from malmoi.labels.projects import ProjectStore, change_labels, read_project
 from tests.malmoi.finetune.conftest import save_labels, separable
 from tests.malmoi.finetune.test_kfold import QUICK, Run, kfold, left_behind
-from tests.malmoi.finetune.test_kfold_linear import NO_KIWI, rows_of
+from tests.malmoi.finetune.test_kfold_linear import NO_MORPHEMES, rows_of
 from tests.malmoi.finetune.test_kfold_tasks import (
     WriteTable,
     report_of,
@@ -19,7 +19,7 @@ from tests.malmoi.finetune.test_kfold_tasks import (
 
 __all__ = ["kfold", "write_table"]
 
-ALONE = ["--quick", "--folds=3", NO_KIWI, "--output=run"]
+ALONE = ["--quick", "--folds=3", NO_MORPHEMES, "--output=run"]
 
 
 def test_a_label_that_is_a_missing_value_is_asked_about(

@@ -26,7 +26,7 @@ __all__ = ["kfold"]
 
 # A network of 32 dimensions, hardly trained: what is right here the linear model knows.
 HARDLY = ["--epochs=1", "--folds=3"]
-NO_KIWI = "--set=linear.kiwi=false"
+NO_MORPHEMES = "--set=linear.morphemes=false"
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
@@ -36,7 +36,7 @@ def rows_of(path: Path) -> list[dict[str, str]]:
 
 def test_both_are_added_measured_and_kept(kfold: Run, write_csv: WriteCsv) -> None:
     data = write_csv(separable())
-    code, output, errors = kfold(f"--data={data}", *HARDLY, NO_KIWI, linear=True)
+    code, output, errors = kfold(f"--data={data}", *HARDLY, NO_MORPHEMES, linear=True)
     assert (code, errors) == (0, "")
     (model,) = find_classifiers()
     assert "--quick" in output  # so few texts are told that it may be better
@@ -73,7 +73,7 @@ def test_both_are_added_measured_and_kept(kfold: Run, write_csv: WriteCsv) -> No
 
 
 def test_transformers_overlooks_the_linear_part(kfold: Run, write_csv: WriteCsv) -> None:
-    kfold(f"--data={write_csv(separable())}", *HARDLY, NO_KIWI, linear=True)
+    kfold(f"--data={write_csv(separable())}", *HARDLY, NO_MORPHEMES, linear=True)
     (model,) = find_classifiers()
     assert (model / "linear.json").is_file()
     _, loading = AutoModelForSequenceClassification.from_pretrained(model, output_loading_info=True)
@@ -111,7 +111,7 @@ def test_each_seed_has_the_linear_model_of_its_own_folds() -> None:
             task="single", labels=LABELS, targets=targets, folds=3, seeds=seeds, results=results
         )
 
-    plan = LinearPlan(enabled=True, kiwi=False, balanced=False)
+    plan = LinearPlan(enabled=True, morphemes=False, balanced=False)
     both, alone = (add_linear(texts, measured(*seeds), plan).linear for seeds in ((1, 2), (2,)))
     assert (both.probabilities(2) == alone.probabilities(2)).all()
     assert (both.probabilities(1) != both.probabilities(2)).any()
@@ -119,7 +119,7 @@ def test_each_seed_has_the_linear_model_of_its_own_folds() -> None:
 
 def test_quick_fits_it_alone(kfold: Run, write_csv: WriteCsv) -> None:
     data = write_csv(separable())
-    code, output, errors = kfold(f"--data={data}", "--quick", NO_KIWI, linear=True)
+    code, output, errors = kfold(f"--data={data}", "--quick", NO_MORPHEMES, linear=True)
     assert (code, errors) == (0, "")
     assert average(output) > 0.9
     (model,) = find_classifiers()
@@ -139,7 +139,10 @@ def test_quick_works_without_an_encoder_and_with_two_labels(
 ) -> None:
     rows = [row for row in separable() if row[1] != "일정"]
     code, output, errors = kfold(
-        f"--data={write_csv(rows)}", "--quick", NO_KIWI, labels="꿈,일기", model=None, linear=True
+        *(f"--data={write_csv(rows)}", "--quick", NO_MORPHEMES),
+        labels="꿈,일기",
+        model=None,
+        linear=True,
     )
     assert (code, errors) == (0, "")
     assert average(output) > 0.9
@@ -155,7 +158,7 @@ def test_texts_that_differ_in_signs_alone_stay_together(kfold: Run, write_csv: W
         for signs in ("", "!", " ㅎㅎ", "^^")
     ]
     code, output, errors = kfold(
-        *(f"--data={write_csv(rows)}", "--quick", NO_KIWI, "--output=run"),
+        *(f"--data={write_csv(rows)}", "--quick", NO_MORPHEMES, "--output=run"),
         labels=",".join(LABELS[:2]),
         linear=True,
     )

@@ -280,7 +280,7 @@ BAD: list[tuple[list[tuple[str, str, str]], list[str], str | None, str]] = [
     (ROWS, ["--quick", "--task=multi"], None, "--quick"),
     (ROWS, ["--quick"], None, "linear.enabled=false"),
     (ROWS, ["--set=linear.frozen_encoder=false"], None, "linear.frozen_encoder"),
-    (ROWS, ["--set=linear.kiwi=false"], None, "linear.kiwi"),
+    (ROWS, ["--set=linear.morphemes=false"], None, "linear.morphemes"),
 ]
 
 

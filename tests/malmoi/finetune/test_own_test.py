@@ -12,7 +12,8 @@ import pytest
 from malmoi.__main__ import main
 from tests.malmoi.finetune.conftest import save_labels, separable
 
-FAST = ("--quick", "--folds", 2, "--set", "linear.kiwi=false", "--set=linear.frozen_encoder=false")
+CHARACTERS = ("--set=linear.morphemes=false", "--set=linear.frozen_encoder=false")
+FAST = ("--quick", "--folds", 2, *CHARACTERS)
 ROWS = separable()
 LEARNT, TEST = ROWS[::2], ROWS[1::2]
 

@@ -89,7 +89,7 @@ def linear_model(make_model: MakeModel) -> Path:
     directory = make_model("with-linear")
     texts, labels = zip(*separable(), strict=True)
     part = fit_linear(
-        count_texts(texts, kiwi=False),
+        count_texts(texts, morphemes=None),
         np.array([LABELS.index(label) for label in labels]),
         LABELS,
         Stack(weights={"encoder": 0.7, "characters": 2.0}),

@@ -10,12 +10,10 @@ import pytest
 
 from malmoi.text import morphemes
 from malmoi.text.morphemes import (
-    STOP_WORDS,
     AnalyserError,
     analyse,
     analyser_version,
     correct_spacing,
-    find_keywords,
     morpheme_boundaries,
     split_sentences,
 )
@@ -88,24 +86,9 @@ def test_a_long_text_is_analysed_in_pieces_with_its_own_offsets() -> None:
     assert analyse(unbroken)[-1].end == len(unbroken)
 
 
-def test_keywords_are_content_words_counted_once_a_text() -> None:
-    texts = ["영화 영화 영화가 재밌었다", "영화를 봤는데 연기가 좋았다", "이 영화 좋아요", "좋네요"]
-    found = find_keywords(texts, count=3)
-    assert [(k.word, k.word_class, k.texts) for k in found.keywords] == [
-        ("영화", "noun", 3),
-        ("좋다", "adjective", 3),
-        ("연기", "noun", 1),
-    ]
-    assert (found.texts, found.failed) == (4, 0)
-    assert "보다" in STOP_WORDS  # 봤는데
-
-
-def test_a_text_that_makes_the_analyser_fail_is_counted() -> None:
-    broken = "가\ud800나"  # half a surrogate pair: Kiwi's answer cannot be decoded
+def test_a_text_that_makes_the_analyser_fail_is_an_error() -> None:
     with pytest.raises(AnalyserError, match="Kiwi failed on"):
-        analyse(broken)
-    found = find_keywords(["좋은 영화", broken, "나쁜 영화"], count=1)
-    assert (found.keywords[0].word, found.texts, found.failed) == ("영화", 2, 1)
+        analyse("가\ud800나")  # half a surrogate pair: Kiwi's answer cannot be decoded
 
 
 def test_spacing_that_would_change_letters_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,7 +50,7 @@ def test_from_kfold_to_rows_that_a_person_checks(
 ) -> None:
     rows = separable() + [(text + " 꿈", LABELS[1]) for text, _ in separable()[:9]]
     code, _, errors = kfold(
-        *(f"--data={write_csv(rows)}", "--quick", "--set=linear.kiwi=false", "--output=run"),
+        *(f"--data={write_csv(rows)}", "--quick", "--set=linear.morphemes=false", "--output=run"),
         linear=True,
     )
     assert (code, errors) == (0, "")

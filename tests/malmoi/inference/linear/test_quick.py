@@ -105,7 +105,7 @@ def test_more_labels_cost_little(memos: Memos) -> None:
     """A ratio within this process: the second fit reads only what is new."""
     texts, labels = some(memos, 1000, seed=1)
     trainer = QuickTrainer()
-    trainer.fit(texts[:40], labels[:40])  # Kiwi and its vectors are loaded
+    trainer.fit(texts[:40], labels[:40])  # MeCab is loaded
     began = time.process_time()
     first = trainer.fit(texts[:980], labels[:980])
     middle = time.process_time()
@@ -117,13 +117,13 @@ def test_more_labels_cost_little(memos: Memos) -> None:
 
 def test_twenty_labels_are_enough(memos: Memos) -> None:
     texts, labels = some(memos, 20)
-    result = QuickTrainer(kiwi=False).fit(texts, labels)
+    result = QuickTrainer(morphemes=False).fit(texts, labels)
     assert set(result.classifier.parts) == {"characters"}
     assert len(result.probabilities) == 20
 
 
-def test_without_kiwi_it_is_not_loaded(memos: Memos, tmp_path: Path) -> None:
-    QuickTrainer(kiwi=False).fit(*some(memos, 200)).save(tmp_path / "model")
+def test_little_is_loaded_to_predict(memos: Memos, tmp_path: Path) -> None:
+    QuickTrainer().fit(*some(memos, 200)).save(tmp_path / "model")
     code = (
         "import sys; from malmoi import Classifier\n"
         f"print(Classifier.load({str(tmp_path / 'model')!r}).predict(['내일 회의'])[0].label)\n"
@@ -144,7 +144,7 @@ def test_a_frozen_encoder_is_a_part_and_is_kept(
     # A label that the encoder knows, and n-grams hardly.
     high = numbers[:, 5] > np.median(numbers[:, 5])
     labels = ["높음" if one else "낮음" for one in high]
-    result = QuickTrainer(frozen, kiwi=False).fit(texts, labels)
+    result = QuickTrainer(frozen, morphemes=False).fit(texts, labels)
     assert result.encoder is not None
     result.save(tmp_path / "model")
     loaded = Classifier.load(tmp_path / "model")
@@ -166,8 +166,8 @@ def test_the_encoder_reads_what_is_new_and_the_last_texts_alone_are_kept(
         return features(new)
 
     monkeypatch.setattr(frozen, "features", noting)
-    monkeypatch.setattr("malmoi.inference.linear.quick._MOST_NUMBERS", 80)
-    trainer = QuickTrainer(frozen, kiwi=False)
+    monkeypatch.setattr("malmoi.inference.linear.quick._MOST_TEXTS", 80)
+    trainer = QuickTrainer(frozen, morphemes=False)
     for chosen in (slice(0, 60), slice(0, 80), slice(40, 120), slice(0, 80)):
         trainer.fit(texts[chosen], labels[chosen])
     clean = clean_batch(texts).texts
@@ -189,7 +189,7 @@ def test_sentence_vectors_are_a_part_and_are_kept(tmp_path: Path) -> None:
     ]
     texts, labels = zip(*rows, strict=True)
     sentences = SentenceEncoder(checkpoint("malmoi-vectors"))
-    trainer = QuickTrainer(sentences=sentences, kiwi=False)
+    trainer = QuickTrainer(sentences=sentences, morphemes=False)
     # No fold shares a phrase with another, so that only the meaning helps.
     result = trainer.fit(texts, labels, fold_of=np.repeat(np.arange(12) % 6 + 1, 4))
     assert "sentences" in result.weights
@@ -214,19 +214,19 @@ def test_what_cannot_be_learnt_is_refused(
     texts: list[str], labels: list[str], message: str
 ) -> None:
     with pytest.raises(InputError, match=message):
-        QuickTrainer(kiwi=False).fit(texts, labels)
+        QuickTrainer(morphemes=False).fit(texts, labels)
 
 
 def test_a_rare_label_does_not_stop_it(memos: Memos) -> None:
     texts, labels = some(memos, 60)
-    result = QuickTrainer(kiwi=False).fit([*texts, "처음 보는 것"], [*labels, "드문 것"])
+    result = QuickTrainer(morphemes=False).fit([*texts, "처음 보는 것"], [*labels, "드문 것"])
     assert "드문 것" in result.labels
     assert len(result.classifier.predict(["처음 보는 것"])[0].probabilities) == len(result.labels)
 
 
 def test_a_label_of_one_text_beside_one_other_label() -> None:
     texts = [f"내일 {hour}시에 회의" for hour in range(19)] + ["꿈에서 날았다"]
-    result = QuickTrainer(kiwi=False).fit(texts, ["일정"] * 19 + ["꿈"])
+    result = QuickTrainer(morphemes=False).fit(texts, ["일정"] * 19 + ["꿈"])
     assert set(result.labels) == {"일정", "꿈"}
     assert result.classifier.predict(["내일 회의"])[0].label == "일정"
 
@@ -251,7 +251,7 @@ class TestDamage:
 
     def test_of_a_later_version(self, saved: Path) -> None:
         self.change(saved, version=9)
-        assert "expected version 2" in self.message(saved)
+        assert "expected version 3" in self.message(saved)
 
     def test_of_other_labels(self, saved: Path) -> None:
         self.change(saved, labels=["가", "나"])
@@ -263,33 +263,12 @@ class TestDamage:
         path.write_text(json.dumps(found | changes), encoding="utf-8")
 
 
-def test_eojeols_that_were_learnt_need_no_kiwi(
-    quick: QuickResult, saved: Path, memos: Memos, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert {"morphemes", "vectors"} & set(quick.classifier.parts)
-    loaded = Classifier.load(saved)
-    read: list[str] = []
-
-    def told(eojeols: list[str]) -> list[list[tuple[str, int]]]:
-        read.extend(eojeols)
-        return [[(eojeol, -1)] for eojeol in eojeols]
-
-    monkeypatch.setattr("malmoi.text.morphemes.eojeol_morphemes", told)
-    learnt = some(memos, 600)[0]
-    loaded.predict(learnt)
-    assert read == []
-    loaded.predict([f"{learnt[0]} 처음보는낱말이다"])
-    assert read == ["처음보는낱말이다"]
-    weights = (saved / "linear.safetensors").read_bytes()
-    assert max(learnt, key=len).split()[0].encode() not in weights  # hashes, no texts
-
-
 def test_only_the_strongest_ngrams_are_kept(memos: Memos, monkeypatch: pytest.MonkeyPatch) -> None:
     texts, labels = some(memos, 600)
-    whole = QuickTrainer(kiwi=False).fit(texts, labels)
+    whole = QuickTrainer(morphemes=False).fit(texts, labels)
     most = len(whole.part.ngrams[0].vocabulary) // 2
     monkeypatch.setattr("malmoi.inference.linear.cross_fitting._MOST_NGRAMS", most)
-    pruned = QuickTrainer(kiwi=False).fit(texts, labels)
+    pruned = QuickTrainer(morphemes=False).fit(texts, labels)
     assert len(pruned.part.ngrams[0].vocabulary) == most
     learnt = set(texts)
     new = [text for text, _ in memos if text not in learnt][:500]

@@ -43,16 +43,16 @@ def test_noise_is_left_out(label_ids: np.ndarray) -> None:
     assert set(learn_stack(logits, label_ids).weights) == {"characters"}
 
 
-def test_what_has_to_be_loaded_must_bring_more(label_ids: np.ndarray) -> None:
+def test_an_encoder_must_bring_more(label_ids: np.ndarray) -> None:
     rng = np.random.default_rng(3)
-    logits = {"characters": said(rng, label_ids, 2), "morphemes": said(rng, label_ids, 0.35)}
+    logits = {"characters": said(rng, label_ids, 2), "encoder": said(rng, label_ids, 0.35)}
     assert set(learn_stack(logits, label_ids).weights) == {"characters"}
-    assert len(learn_stack(logits, label_ids, always={"morphemes"}).weights) == 2
+    assert len(learn_stack(logits, label_ids, always={"encoder"}).weights) == 2
 
 
 def test_a_text_has_no_say_in_its_own_weights(label_ids: np.ndarray) -> None:
     rng = np.random.default_rng(4)
-    logits = {"characters": said(rng, label_ids, 1), "vectors": said(rng, label_ids, 1)}
+    logits = {"characters": said(rng, label_ids, 1), "morphemes": said(rng, label_ids, 1)}
     fold_of = np.arange(len(label_ids)) % 3 + 1
     before = stack_out_of_fold(logits, label_ids, fold_of)
     other = np.where(fold_of == 2, (label_ids + 1) % LABELS, label_ids)
@@ -82,7 +82,7 @@ def test_where_nothing_is_surer_than_chance_the_labels_still_have_an_order(
 def test_what_a_part_says_of_a_text_does_not_depend_on_its_label(
     memos: list[tuple[str, str]],
 ) -> None:
-    texts = count_texts([text for text, _ in memos[:300]], kiwi=False)
+    texts = count_texts([text for text, _ in memos[:300]], morphemes=None)
     names = sorted({label for _, label in memos})
     label_ids = np.array([names.index(label) for _, label in memos[:300]])
     fold_of = np.arange(300) % 3 + 1
