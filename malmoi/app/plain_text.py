@@ -24,3 +24,8 @@ def shortened(words: str, most: int = 40) -> str:
     """The beginning of a text in one line."""
     line = " ".join(words.split())
     return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+def file_stem(name: str) -> str:
+    """A name for a file on the visitor's machine: no system takes these characters."""
+    return "".join("_" if char in '<>:"/\\|?*' else char for char in name).strip(". ") or "labels"

@@ -51,6 +51,10 @@ class LabelsSettings:
     all_texts: bool = False
     """Export texts without a label, too; else those that anybody has labelled or decided, finished
     or not."""
+    fill: str | None = None
+    """Export every row of the imported files with a label: those of people, and this model's for
+    all other texts. live learns from the labels of the project; else folder or name of a model.
+    Several files of different formats may be named."""
     source: Annotated[
         Literal["table", "label-studio", "doccano", "malmoi"], tyro.conf.arg(name="from")
     ] = "table"
@@ -101,6 +105,9 @@ def main(settings: LabelsSettings) -> None:
         return
     if settings.action == "merge":
         _merge(settings)
+        return
+    if settings.action == "export" and settings.fill is not None and settings.files:
+        _fill(settings, settings.fill)
         return
     if len(settings.files) != 1:
         raise InputError(
@@ -263,6 +270,36 @@ def _export(settings: LabelsSettings, file: Path) -> None:
     # Finished texts have as many labels as they need; one label is enough to be in the file.
     which = "texts" if settings.all_texts else "texts with a label"
     print(f"{file}: {written:,} {which} of {project.name}", file=sys.stderr)
+
+
+def _fill(settings: LabelsSettings, model: str) -> None:
+    from malmoi.inference.labelling.filling import model_that_fills
+    from malmoi.labels.filled_export import export_filled
+    from malmoi.progress import shown_progress
+    from malmoi.text.written_cells import CutCells
+
+    if settings.target != "table":
+        raise InputError(
+            "expected tables to fill (--for table), found --for {tool}", tool=settings.target
+        )
+    access, project = _project(settings)
+    cuts = CutCells()
+    with shown_progress("rows") as show:
+        done = export_filled(
+            access,
+            settings.files,
+            model_that_fills(access, model),
+            progress=lambda rows, total: show("labelling", rows, total),
+            cuts=cuts,
+        )
+    if cuts.count:
+        print(cuts.line, file=sys.stderr)
+    names = ", ".join(map(str, settings.files))
+    print(
+        f"{names}: {done.rows:,} rows of {project.name}, {done.by_people:,} labelled by people, "
+        f"{done.by_model:,} by {model}, {done.unsure:,} to look at",
+        file=sys.stderr,
+    )
 
 
 def _take_in(settings: LabelsSettings) -> None:

@@ -92,6 +92,9 @@ class ModelQuality:
         sample_texts: how many these are.
         chosen_f1: macro F1 of the model that is chosen for the project, over those of these texts
             that it had not learnt from; None: none is chosen, or these were too few.
+        kinds: different labels that it knew; None: nobody has written it down.
+        drawn_texts: labelled texts that were drawn from all others by nothing but chance.
+        drawn_right: of these, the ones that it gave the label of people out of fold.
 
     Raises:
         InputError: a number is out of its bounds.
@@ -102,6 +105,9 @@ class ModelQuality:
     sample_f1: float | None = None
     sample_texts: int = 0
     chosen_f1: float | None = None
+    kinds: int | None = None
+    drawn_texts: int = 0
+    drawn_right: int = 0
 
     def __post_init__(self) -> None:
         if min(self.labels, self.sample_texts) < 0:
@@ -253,6 +259,9 @@ def score_versions(access: ProjectAccess, newest: int | None = None) -> list[Sco
                     sample_f1=row["sample_f1"],
                     sample_texts=row["sample_texts"] or 0,
                     chosen_f1=row["chosen_f1"],
+                    kinds=row["kinds"],
+                    drawn_texts=row["drawn_texts"] or 0,
+                    drawn_right=row["drawn_right"] or 0,
                 ),
             )
             for row in reversed(connection.execute(query).mappings().all())
@@ -314,6 +323,24 @@ def scoring_model(access: ProjectAccess) -> str | None:
     with access.reading() as connection:
         model: str | None = connection.scalar(query.where(ProjectRow.id == access.project_id))
     return model
+
+
+def drawn_by_chance(access: ProjectAccess) -> set[int]:
+    """The labelled texts that chance alone had chosen among those without labels.
+
+    What is true of them is true of the texts that nobody has labelled, on the safe side: the ones
+    that were chosen for being hard are in neither.
+
+    Raises:
+        AccessError: the person is no reviewer.
+    """
+    drawn = select(PlaceRow.text_id).where(
+        PlaceRow.project_id == access.project_id,
+        PlaceRow.state == "labelled",
+        PlaceRow.drawn == "random",
+    )
+    with access.reading("reviewer") as connection:
+        return set(connection.scalars(drawn))
 
 
 def random_sample(access: ProjectAccess) -> list[int]:

@@ -135,6 +135,8 @@ class TextImportRow(InProject, Base):
     person: Mapped[LongText]
     rows_read: Mapped[int]
     new_texts: Mapped[int]
+    # JSON: by file, what its columns are called, in their order, and which of them has the texts.
+    columns: Mapped[LongText | None]
     started_at: Mapped[Moment]
     finished_at: Mapped[Moment | None]
 
@@ -289,6 +291,11 @@ class ScoreVersionRow(InProject, Base):
     # The macro F1 of the model that is chosen for the project, over those of these texts that it
     # had not learnt from. None: none is chosen, or these were too few.
     chosen_f1: Mapped[Number | None]
+    # How many labels it knew, and of how many texts that were drawn by chance it gave as many the
+    # label of people, before it had learnt them.
+    kinds: Mapped[int | None]
+    drawn_texts: Mapped[int | None]
+    drawn_right: Mapped[int | None]
 
 
 class TextScoreRow(Base):

@@ -294,6 +294,7 @@ def _write(
     first: dict[str, str] = {}
     for one, row in batch:
         first.setdefault(one, row.text)
+    mine = TextImportRow.id == report.import_id
     with access.writing("admin") as connection:
         known, new = add_missing_texts(connection, access.project_id, first)
         rows = []
@@ -312,10 +313,12 @@ def _write(
                 }
             )
         connection.execute(insert(TextSourceRow), rows)
+        columns = connection.scalar(select(TextImportRow.columns).where(mine))
         moved = connection.execute(
             update(TextImportRow)
-            .where(TextImportRow.id == report.import_id, TextImportRow.rows_read == report.rows)
+            .where(mine, TextImportRow.rows_read == report.rows)
             .values(
+                columns=_columns(columns, [row for _, row in batch]),
                 rows_read=TextImportRow.rows_read + len(batch),
                 new_texts=TextImportRow.new_texts + len(new),
             )
@@ -327,3 +330,13 @@ def _write(
             )
     report.rows += len(batch)
     report.new_texts += len(new)
+
+
+def _columns(known: str | None, rows: Sequence[Record]) -> str:
+    """`TextImportRow.columns`, with those of more rows; a nested text has no column."""
+    found = json.loads(known or "{}")
+    for row in rows:
+        if row.text_column in row.cells:
+            one = found.setdefault(row.source, {"text": row.text_column, "names": []})
+            one["names"] += [name for name in row.cells if name not in one["names"]]
+    return json.dumps(found, ensure_ascii=False)

@@ -265,6 +265,24 @@ def texts_to_choose_from(access: ProjectAccess, count: int) -> dict[int, str]:
         return _texts(connection, list(chosen))
 
 
+def texts_after(access: ProjectAccess, text_id: int, count: int) -> dict[int, str]:
+    """The next texts of the project in the order of import, by their ids.
+
+    Args:
+        access: of a reviewer; see `labelled_texts`.
+        text_id: the last one that was there before; 0 at the beginning.
+        count: so many at most.
+    """
+    query = (
+        select(TextRow.id, TextRow.text)
+        .where(TextRow.project_id == access.project_id, TextRow.id > text_id)
+        .order_by(TextRow.id)
+        .limit(count)
+    )
+    with access.reading("reviewer") as connection:
+        return dict(connection.execute(query).tuples().all())
+
+
 def _texts(connection: Connection, ids: Sequence[int]) -> dict[int, str]:
     found: dict[int, str] = {}
     for start in range(0, len(ids), _IDS):

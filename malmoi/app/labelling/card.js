@@ -98,12 +98,13 @@ class Card {
     if (answer.failed) this.notice(`${this.say.failed} ${answer.failed}`, "failed");
     else this.at.notices.querySelector("[data-name=failed]")?.remove();
     if (answer.held) {
-      if (answer.renewed) {
-        line.forget(KEPT);
-        line.renew(answer.texts);
-        this.drawSuggestion(line.current?.suggestion);
-        if (this.shown) this.at.text.textContent = this.shown.text; // without words that were marked
-      }
+      if (answer.renewed) line.forget(KEPT);
+      // Also of a page that was drawn anew, with what is known of its texts by now.
+      line.renew(answer.texts);
+      this.drawSuggestion(line.current?.suggestion);
+      this.drawCells(line.current);
+      // Without words that were marked.
+      if (answer.renewed && this.shown) this.at.text.textContent = this.shown.text;
       line.receive(answer.texts, answer.held);
       this.scores = answer.scores;
       this.leased = Date.now();
@@ -414,6 +415,7 @@ class Card {
     const before = text?.previous && this.decision(text.again ? "label" : "skip", text.previous);
     at.previous.textContent = before ? `${say.previous} ${before}` : "";
     this.drawSuggestion(text?.suggestion);
+    this.drawCells(text);
     at.togetherRow.hidden = !text?.alike;
     at.togetherText.textContent = text?.alike ? say.together.replace("{}", text.alike) : "";
     const { last } = this.session;
@@ -423,6 +425,14 @@ class Card {
   drawSuggestion(suggestion) {
     this.at.model.hidden = !suggestion;
     if (suggestion) this.at.suggestion.textContent = suggestionLine(suggestion, this.data);
+  }
+
+  // Columns of the text's row that the visitor wants to see.
+  drawCells(text) {
+    const cells = text?.cells ?? [];
+    this.at.cells.hidden = !cells.length;
+    const pairs = cells.flatMap(([name, cell]) => [make("dt", { textContent: name }), make("dd", { textContent: cell })]);
+    this.at.cells.replaceChildren(...pairs);
   }
 
   drawWords(text) {
@@ -449,12 +459,13 @@ class Card {
     // A text that waits for others is done in part.
     at.bar.value = total ? Math.max(total - open, own / annotators) / total : 0;
     const pace = paceOf(session.moments, Date.now());
-    at.pace.textContent = pace ? `${say.pace.replace("{}", pace.toLocaleString())} · ${timeLeft(open / pace, say)}` : "";
+    const told = pace ? say.pace.replace("{}", pace.toLocaleString()) : "";
+    at.pace.textContent = [told, this.data.worth].filter(Boolean).join(" · ");
     const { last } = session;
     const state = last && !session.outbox.has(last.act.request_id) ? say.saved : say.saving;
-    const told = last ? `${last.label} ${state}` : "";
+    const news = last ? `${last.label} ${state}` : "";
     const lost = this.silent && waiting ? say.offline : say.unsaved;
-    at.saving.textContent = waiting ? `${told ? `${told} · ` : ""}${lost.replace("{}", waiting)}` : told;
+    at.saving.textContent = waiting ? `${news ? `${news} · ` : ""}${lost.replace("{}", waiting)}` : news;
     this.root.dataset.unsaved = waiting;
     if (!waiting) this.silent = false;
     at.saving.classList.toggle("waiting", waiting > 0);

@@ -14,6 +14,7 @@ from malmoi.app.labelling.offers import Offers
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.annotating import Act, Suggestion, own_work, save_acts
+from malmoi.labels.exporting import first_sources
 from malmoi.labels.leasing import (
     LeasedText,
     count_held_by_others,
@@ -35,6 +36,8 @@ _KEPT = 5
 # Decisions of one's own that can be looked at and changed on the card (assumption: as many as one
 # scrolls through; older ones are found on the page 살펴보기).
 _RECENT = 30
+# Characters of a cell beside a text: what is longer is no product and no grade.
+_LONGEST_CELL = 100
 
 
 @dataclass(kw_only=True)
@@ -72,13 +75,16 @@ class CardAnswer:
     labels: int = 0
 
 
-def answer(access: ProjectAccess, message: Message, *, stopped: bool = False) -> CardAnswer:
+def answer(
+    access: ProjectAccess, message: Message, *, stopped: bool = False, columns: Sequence[str] = ()
+) -> CardAnswer:
     """Do what a message asks for; what cannot be done is told in the answer.
 
     Args:
         access: of the annotator.
         message: of their card.
         stopped: whether they have stopped, so that no text is handed out until they go on.
+        columns: of the files, that are shown with a text.
     """
     given = CardAnswer(sequence=message.sequence, stopped=stopped and not message.resume)
     try:
@@ -88,7 +94,7 @@ def answer(access: ProjectAccess, message: Message, *, stopped: bool = False) ->
             given.stopped = True
             _leave(access)
         elif not given.stopped:
-            _hand_out_anew(access, given, message)
+            _hand_out_anew(access, given, message, columns)
         if message.recent:
             works = own_work(access, limit=_RECENT)
             given.recent = [asdict(one) | {"sha256": sha256_of(one.text)} for one in works]
@@ -97,19 +103,25 @@ def answer(access: ProjectAccess, message: Message, *, stopped: bool = False) ->
     return given
 
 
-def _hand_out_anew(access: ProjectAccess, given: CardAnswer, message: Message) -> None:
+def _hand_out_anew(
+    access: ProjectAccess, given: CardAnswer, message: Message, columns: Sequence[str]
+) -> None:
     """Hand out texts where they are wanted, or where a model has scored them since."""
     if message.have and scores_version(access) != message.scores:
         return_leases(access, [text_id for text_id, _ in message.have[_KEPT:]])
         given.renewed = True
         # With those that stay, which get the new suggestions.
-        hand_out(access, given)
+        hand_out(access, given, columns=columns)
     elif message.wants or message.resume:
-        hand_out(access, given, have=message.have)
+        hand_out(access, given, have=message.have, columns=columns)
 
 
 def hand_out(
-    access: ProjectAccess, given: CardAnswer, *, have: Sequence[tuple[int, str]] = ()
+    access: ProjectAccess,
+    given: CardAnswer,
+    *,
+    have: Sequence[tuple[int, str]] = (),
+    columns: Sequence[str] = (),
 ) -> None:
     """Lease the next texts, or renew them, and add to the answer those that the card does not have.
 
@@ -120,7 +132,8 @@ def hand_out(
     leased = lease_texts(access, MOST_TEXTS, leave_some=_others_are_here(access))
     given.held = [one.text_id for one in leased]
     offers, had = Offers(access), set(have)
-    texts = [_text(one, offers) for one in leased]
+    beside = _cells_beside(access, given.held, columns)
+    texts = [_text(one, offers) | {"cells": beside.get(one.text_id, [])} for one in leased]
     given.texts = [one for one in texts if (one["text_id"], one["sha256"]) not in had]
     few = len(leased) < MOST_TEXTS
     given.more = not few or count_left(access, len(leased) + 1) > len(leased)
@@ -200,6 +213,24 @@ def _is_of_the_moment(access: ProjectAccess, error: InputError) -> bool:
     if isinstance(error, AccessError) or isinstance(error.__cause__, SQLAlchemyError):
         return True
     return read_project(access).archived_at is not None
+
+
+def _cells_beside(
+    access: ProjectAccess, text_ids: Sequence[int], columns: Sequence[str]
+) -> dict[int, list[tuple[str, str]]]:
+    """Of each text the cells of these columns that are not empty, as words."""
+    if not columns:
+        return {}
+    with access.reading() as connection:
+        sources = first_sources(connection, text_ids)
+    return {
+        text_id: [
+            (name, str(cells[name])[:_LONGEST_CELL])
+            for name in columns
+            if cells.get(name) not in (None, "")
+        ]
+        for text_id, (_, _, cells) in sources.items()
+    }
 
 
 def _text(leased: LeasedText, offers: Offers) -> dict[str, Any]:

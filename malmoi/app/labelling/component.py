@@ -11,9 +11,11 @@ import streamlit as st
 from malmoi.app import learning
 from malmoi.app.explanation import for_visitors
 from malmoi.app.labelling.card_server import CardAnswer, answer, hand_out
+from malmoi.app.labelling.columns import shown_columns
 from malmoi.app.labelling.messages import read_message
 from malmoi.app.labelling.wording import sentences
 from malmoi.app.labelling.words import words_behind
+from malmoi.app.labelling.worth import worth
 from malmoi.app.language import say
 from malmoi.app.navigation import held
 from malmoi.app.visit import OpenProject, project_store
@@ -62,7 +64,7 @@ def draw_card(open_project: OpenProject) -> None:
         given = CardAnswer(stopped=scope in st.session_state.get(_STOPPED, ()))
         if not given.stopped:
             try:
-                hand_out(access, given)
+                hand_out(access, given, columns=shown_columns(project.id))
             except InputError as error:
                 given.failed = for_visitors(error)
     _card(
@@ -82,6 +84,7 @@ def draw_card(open_project: OpenProject) -> None:
             "lease": project.settings.lease_seconds,
             "annotators": project.settings.annotators_per_text,
             "counts": _counts(access, scope),
+            "worth": worth(access),
             "similar": f"explore?{urlencode(held())}" if learning.reads_meaning() else None,
             "answer": _as_data(given),
         },
@@ -122,7 +125,8 @@ def _exchange(access: ProjectAccess, shown: Project, scope: str) -> None:
         # Done under another name or in another project: the card keeps it until that is open again.
         return
     stopped: set[str] = st.session_state.setdefault(_STOPPED, set())
-    given = answer(access, message, stopped=scope in stopped)
+    columns = shown_columns(shown.id)
+    given = answer(access, message, stopped=scope in stopped, columns=columns)
     if news := _news(shown, now):
         st.session_state[_NEWS] = news
     (stopped.add if given.stopped else stopped.discard)(scope)

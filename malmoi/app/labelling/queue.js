@@ -198,8 +198,8 @@ export class Line {
   renew(texts) {
     const said = new Map(texts.map((text) => [nameOf(text), text]));
     for (const text of this.texts) {
-      const { suggestion, model, offer } = said.get(nameOf(text)) ?? text;
-      Object.assign(text, { suggestion, model, offer });
+      const { suggestion, model, offer, cells } = said.get(nameOf(text)) ?? text;
+      Object.assign(text, { suggestion, model, offer, cells });
     }
   }
 
@@ -263,13 +263,4 @@ export function paceOf(moments, now) {
   const recent = moments.filter((moment) => now - moment < PACE_MINUTES * 60_000);
   if (recent.length < FEWEST_OF_PACE || now - recent[0] < SHORTEST_PACE) return null;
   return Math.round((recent.length - 1) / ((now - recent[0]) / 3_600_000));
-}
-
-// What `say` calls so many hours of work.
-export function timeLeft(hours, say) {
-  if (hours < 1 / 60) return say.soon;
-  const minutes = Math.round(60 * hours);
-  const whole = Math.floor(minutes / 60);
-  const sentence = whole ? say.left : say.leftMinutes;
-  return sentence.replace("{h}", whole.toLocaleString()).replace("{m}", minutes % 60);
 }

@@ -14,12 +14,21 @@ from malmoi.app.found_models import short_name
 from malmoi.app.intervals import share_interval
 from malmoi.app.jobs import Job
 from malmoi.app.language import say
-from malmoi.app.learning.forecast import FEWEST_POINTS, Forecast, forecast
-from malmoi.app.learning.labels_needed import FEWEST_OF_LABEL, FEWEST_OF_SAMPLE, LABELS_A_ROUND
+from malmoi.app.learning.forecast import (
+    FEWEST_POINTS,
+    Forecast,
+    comparable_points,
+    forecast,
+)
 from malmoi.app.learning.last_score import tell_model
 from malmoi.app.plain_text import escaped, two_decimals
 from malmoi.app.visit import OpenProject
 from malmoi.errors import InputError
+from malmoi.inference.labelling.labels_needed import (
+    FEWEST_OF_LABEL,
+    FEWEST_OF_SAMPLE,
+    LABELS_A_ROUND,
+)
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.scores import ScoreVersion, score_versions
 
@@ -152,13 +161,7 @@ def _draw_points(versions: list[ScoreVersion]) -> None:
     step = -(-len(versions) // _MOST_POINTS)
     shown = versions[::-step][::-1]  # with the last
     # By the folds: of the random sample there are fewer texts, and its curve is the rougher.
-    # The last point of each number of labels: labels that were withdrawn left others behind.
-    points = {
-        one.quality.labels: one.quality.cross_validated_f1
-        for one in versions
-        if one.quality.cross_validated_f1 is not None
-    }
-    expected = forecast(sorted(points.items()))
+    expected = forecast(comparable_points(versions))
     names = (
         say("Cross-validated"),
         say("Random sample"),
@@ -170,6 +173,13 @@ def _draw_points(versions: list[ScoreVersion]) -> None:
         alt=say("F1 by number of labels"),
     )
     _draw_table(versions, expected)
+    if len({one.quality.kinds for one in versions}) > 1:
+        st.caption(
+            say(
+                "The line begins anew where the number of labels changed: the score before was "
+                "that of other labels."
+            )
+        )
     _draw_words(versions[-1], expected)
 
 
@@ -199,6 +209,7 @@ def _chart(
         x=x,
         y=y,
         color=color,
+        detail="kinds:N",
         tooltip=[
             alt.Tooltip("kind:N", title=" "),
             alt.Tooltip("labels:Q", title=say("Number of labels"), format=","),
@@ -220,9 +231,12 @@ def _chart(
 
 
 def _rows(versions: list[ScoreVersion], names: tuple[str, str, str]) -> list[dict[str, Any]]:
-    """A row for each score of each round: `labels`, `f1` and its `kind`, one of the names."""
+    """A row for each score of each round: `labels`, `f1` and its `kind`, one of the names.
+
+    With as many labels as were known (`kinds`), since only scores of the same labels make a line.
+    """
     measured = [
-        (one.quality.labels, f1, kind)
+        (one.quality.labels, f1, kind, one.quality.kinds or 0)
         for one in versions
         for f1, kind in zip(
             (one.quality.cross_validated_f1, one.quality.sample_f1, one.quality.chosen_f1),
@@ -231,8 +245,8 @@ def _rows(versions: list[ScoreVersion], names: tuple[str, str, str]) -> list[dic
         )
     ]
     return [
-        {"labels": labels, "f1": f1, "kind": kind}
-        for labels, f1, kind in measured
+        {"labels": labels, "f1": f1, "kind": kind, "kinds": kinds}
+        for labels, f1, kind, kinds in measured
         if f1 is not None
     ]
 

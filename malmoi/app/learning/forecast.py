@@ -15,11 +15,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from malmoi.app.intervals import TWO_SIDED_90, wide_enough
+from malmoi.inference.labelling.labels_needed import LABELS_A_ROUND
+from malmoi.labels.scores import ScoreVersion
 
 FEWEST_POINTS = 5
-# What doubling the labels has to bring, or the curve counts as flat (assumption: a point of F1 is
-# hardly worth labelling as many texts again).
+# What doubling the labels has to bring, or the curve counts as flat; and what a round of them has
+# to bring, or the rest can be left to the model (assumption: a point of F1 is hardly worth either).
 _FLAT = 0.01
+# Parts of the points that are left out in turn, to see how sure a gain is.
+_PARTS = 15
+# Times the labels of today, as far as a guess is worth telling.
+_FARTHEST = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +37,10 @@ class Forecast:
         f1: Q, 0 to 1.
         low: Q, where the interval of 90% begins.
         high: Q, where it ends.
-        flat: whether twice the labels of today bring less than a point.
+        flat: whether twice the labels of today bring less than a point, as the interval of 90% of
+            that gain has it.
+        next_gain: what the next round of labels brings.
+        enough: labels from which on a round brings less than a point; None: that is far.
     """
 
     labels: tuple[int, ...]
@@ -39,6 +48,27 @@ class Forecast:
     low: tuple[float, ...]
     high: tuple[float, ...]
     flat: bool
+    next_gain: float
+    enough: int | None
+
+
+def comparable_points(versions: Sequence[ScoreVersion]) -> list[tuple[int, float]]:
+    """The points (labels, F1) of a learning curve that can be compared with its last one.
+
+    A label that is new is hard to find at first, and takes the mean of all with it, though nothing
+    has become worse: only rounds that knew as many labels count. Of each number of labels it is the
+    last; labels that were withdrawn left others behind.
+
+    Args:
+        versions: the oldest first.
+    """
+    kinds = versions[-1].quality.kinds if versions else None
+    points = {
+        one.quality.labels: one.quality.cross_validated_f1
+        for one in versions
+        if one.quality.cross_validated_f1 is not None and one.quality.kinds == kinds
+    }
+    return sorted(points.items())
 
 
 def forecast(
@@ -66,18 +96,33 @@ def forecast(
         # By shares of the last number, so that the three do not depend on its size.
         return np.asarray(top - gap * (number / last) ** -power)
 
-    start = (min(1.0, scores.max() + 0.05), 0.1, 0.5)
+    def fit(kept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        start = (min(1.0, scores.max() + 0.05), 0.1, 0.5)
+        bounds = ([0, 0, 0.1], [1, 1, 2])
+        x, y = labels[kept], scores[kept]
+        found, covariance = curve_fit(curve, x, y, p0=start, bounds=bounds, maxfev=5_000)
+        return found, covariance
+
+    def doubled(found: np.ndarray) -> float:
+        today, later = curve(np.array([last, 2 * last]), *found)
+        return float(later - today)
+
+    places = np.arange(len(points))
+    parts = min(_PARTS, len(points))
     try:
-        found, covariance = curve_fit(
-            curve, labels, scores, p0=start, bounds=([0, 0, 0.1], [1, 1, 2]), maxfev=5_000
-        )
-    except (RuntimeError, ValueError):
+        found, covariance = fit(places >= 0)
+        # Delete a part at a time (Shao and Wu 1989, "A general theory for jackknife variance").
+        gains = [doubled(fit(places % parts != part)[0]) for part in range(parts)]
+    except (RuntimeError, ValueError, TypeError):
         return None
     asked = np.array([round(factor * last) for factor in factors], dtype=np.float64)
     expected = curve(asked, *found)
     noise = float(((scores - curve(labels, *found)) ** 2).sum() / max(1, len(points) - 3))
     spread = _spread(curve, asked, found, covariance, noise)
-    today, doubled = curve(np.array([last, 2 * last]), *found)
+    most = doubled(found) + TWO_SIDED_90 * float(np.std(gains)) * (parts - 1) ** 0.5
+    rounds = np.arange(last, _FARTHEST * last, LABELS_A_ROUND)
+    brings = curve(rounds + LABELS_A_ROUND, *found) - curve(rounds, *found)
+    enough = np.flatnonzero(brings < _FLAT)
     # A score on so many labelled texts is at least as unsure as a share of them.
     low, high = np.transpose(
         [
@@ -92,7 +137,9 @@ def forecast(
         f1=_as_shares(expected),
         low=_as_shares(low),
         high=_as_shares(high),
-        flat=bool(doubled - today < _FLAT),
+        flat=most < _FLAT,
+        next_gain=float(brings[0]),
+        enough=int(rounds[enough[0]]) if len(enough) else None,
     )
 
 

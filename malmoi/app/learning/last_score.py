@@ -6,9 +6,9 @@ import streamlit as st
 
 from malmoi.app.found_models import short_name
 from malmoi.app.language import say
-from malmoi.app.learning.labels_needed import FEWEST_OF_SAMPLE, LABELS_A_ROUND
 from malmoi.app.plain_text import escaped, two_decimals
 from malmoi.app.visit import OpenProject
+from malmoi.inference.labelling.labels_needed import FEWEST_OF_SAMPLE, LABELS_A_ROUND
 from malmoi.labels.scores import ScoreVersion, score_versions, scoring_model
 
 

@@ -9,29 +9,38 @@ import time
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from malmoi.app.learning.fitting import Readiness, fitted, learnable, readiness
-from malmoi.app.learning.labels_needed import FEWEST_OF_SAMPLE, LABELS_A_ROUND
-from malmoi.app.learning.opinions import Opinion, f1_of_present, given_matrix
 from malmoi.app.learning.project_model import ModelProblem, ProjectModel, ProjectModels
 from malmoi.errors import InputError
+from malmoi.inference.labelling.filling import LIVE, model_that_fills
+from malmoi.inference.labelling.fitting import Readiness, learn, learnable, opinion, readiness
+from malmoi.inference.labelling.labels_needed import FEWEST_OF_SAMPLE, LABELS_A_ROUND
+from malmoi.inference.labelling.opinions import Opinion, f1_of_present, given_matrix
 from malmoi.inference.linear.quick import QuickTrainer
 from malmoi.inference.vectors.sentence_encoder import SentenceEncoder, find_sentence_encoder
 from malmoi.labels.access import ProjectAccess
+from malmoi.labels.filled_export import export_filled
 from malmoi.labels.project import Project
 from malmoi.labels.projects import read_project
 from malmoi.labels.scores import (
     ModelQuality,
     OutdatedOrderError,
     TextScore,
+    drawn_by_chance,
     random_sample,
     score_versions,
     write_scores,
 )
-from malmoi.labels.training_texts import LabelledText, labelled_texts, texts_to_choose_from
+from malmoi.labels.training_texts import (
+    LabelledText,
+    labelled_texts,
+    texts_after,
+    texts_to_choose_from,
+)
 from malmoi.model_folders import find_encoder
 
 # Texts on which a chosen model is compared with the one that learns. Fewer than of the sample, for
@@ -42,6 +51,8 @@ _POOL, _FIRST_POOL = 5_000, 1_000
 # Labelled texts whose doubts are kept: the likeliest errors.
 _MOST_DOUBTS = 5_000
 _MOST_PROJECTS = 3
+# Texts that are read ahead at a time: some seconds, for which a round may have to wait.
+_READ_AHEAD = 500
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +71,8 @@ class LearningResult:
         sample_f1: see there.
         sample_texts: see there.
         chosen_f1: see there.
+        drawn_texts: see there.
+        drawn_right: see there.
         model: that suggests and orders from now on; None where this round wrote no order.
         problem: why the chosen model could not be asked, as `ModelProblem`; None where it could,
             or none is chosen.
@@ -76,6 +89,8 @@ class LearningResult:
     sample_f1: float | None = None
     sample_texts: int = 0
     chosen_f1: float | None = None
+    drawn_texts: int = 0
+    drawn_right: int = 0
     model: str | None = None
     problem: ModelProblem | None = None
     seconds: float = 0.0
@@ -112,9 +127,8 @@ class _Round:
         """What it did, with what it began with."""
         return LearningResult(
             status=status,
-            **more,
+            **{"kinds": len(self.ready.labels), **more},
             left_out=self.ready.left_out,
-            kinds=len(self.ready.labels),
             problem=self.problem,
             seconds=round(time.monotonic() - self.started, 1),
         )
@@ -148,6 +162,31 @@ class Learner:
         except OutdatedOrderError:
             return self._round(access, forced=forced)
 
+    def fill(
+        self, access: ProjectAccess, model: str, files: Sequence[str], after: int
+    ) -> dict[str, Any]:
+        """Read some texts ahead, so that rounds have their turn between; of the last, fill files.
+
+        Args:
+            access: as of `learn`.
+            model: see `malmoi.inference.labelling.filling.model_that_fills`.
+            files: to be written; see `malmoi.labels.filled_export.export_filled`.
+            after: the last text that was read.
+
+        Returns:
+            `after`, the last text that was read, and how many were now; or, at the end, the
+            numbers of `Filled`.
+
+        Raises:
+            InputError: as `model_that_fills` and `export_filled`.
+        """
+        trainer = self._trainer(access) if model == LIVE else None
+        if trainer is not None and (texts := texts_after(access, after, _READ_AHEAD)):
+            trainer.read(list(texts.values()))
+            return {"after": max(texts), "read": len(texts)}
+        says = model_that_fills(access, model, trainer)
+        return asdict(export_filled(access, [Path(file) for file in files], says))
+
     def _round(self, access: ProjectAccess, *, forced: bool) -> LearningResult:
         now = self._begun(access)
         if not now.ready.is_ready:
@@ -158,7 +197,8 @@ class Learner:
         if not forced and before and abs(new) < LABELS_A_ROUND:
             return now.result("recent", labels=len(now.texts), new=max(0, new))
         pool = texts_to_choose_from(access, _POOL if before else _FIRST_POOL)
-        learnt = fitted(self._trainer(access), now.texts, now.ready, pool, is_one=now.is_one)
+        fitted = learn(self._trainer(access), now.texts, now.ready, is_one=now.is_one)
+        learnt = opinion(fitted, now.texts, pool)
         given = given_matrix([text.labels for text in now.texts], learnt.labels)
         order, chosen_f1 = learnt, None
         model = f"quick-{len(now.texts)}"
@@ -267,8 +307,13 @@ def _quality(
     sample_f1 = None
     if len(places) >= FEWEST_OF_SAMPLE:
         sample_f1 = f1_of_present(given[places], decided[places])
+    drawn = drawn_by_chance(now.access)
+    by_chance = [place for place, text in enumerate(now.texts) if text.text_id in drawn]
     return ModelQuality(
         labels=len(now.texts),
+        kinds=len(learnt.labels),
+        drawn_texts=len(by_chance),
+        drawn_right=int((given == decided)[by_chance].all(axis=1).sum()),
         cross_validated_f1=f1_of_present(given, decided),
         sample_f1=sample_f1,
         sample_texts=len(places),

@@ -14,12 +14,13 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from malmoi.app.jobs import Job, Jobs, Key
-from malmoi.app.learning.labels_needed import LABELS_A_ROUND
 from malmoi.errors import InputError
+from malmoi.inference.labelling.labels_needed import LABELS_A_ROUND
 from malmoi.paths import checkpoint
 
 if TYPE_CHECKING:
@@ -91,7 +92,10 @@ class LearningService:
             with self._lock:
                 forced, counted = job.key in self._forced, self._since_round.get(job.key, 0)
                 self._forced.discard(job.key)
-            result = self._answer(job.key, forced)
+            kind, project_id, url = job.key
+            result = self._answer(
+                {"job": kind, "url": url, "project": project_id, "forced": forced}
+            )
         if "done" in result:
             # The rest of it, after whatever else waits.
             job.done, job.total = result["done"], result["total"]
@@ -105,14 +109,29 @@ class LearningService:
                 job.again = job.again or (came > 0 and result["new"] + came >= LABELS_A_ROUND)
         return result
 
-    def _answer(self, key: Key, forced: bool) -> dict[str, Any]:
+    def fill(self, job: Job, url: str, project_id: int, texts: int, **more: Any) -> dict[str, Any]:
+        """Let the process fill files, within a job of the app; see `rounds.Learner.fill`.
+
+        Raises:
+            InputError: as `_answer`.
+            StoppedError: somebody has ended the job.
+        """
+        request = {"job": "fill", "url": url, "project": project_id, "after": 0, **more}
+        while True:
+            with self._turn:
+                result = self._answer(request)
+            if "after" not in result:
+                return result
+            job.report("texts", job.done + result["read"], texts)
+            request["after"] = result["after"]
+            time.sleep(_BREAK_SECONDS)
+
+    def _answer(self, request: dict[str, Any]) -> dict[str, Any]:
         """What the process says; one that died on the way is replaced once.
 
         Raises:
             InputError: it failed, in one line, or two processes died.
         """
-        kind, project_id, url = key
-        request = {"job": kind, "url": url, "project": project_id, "forced": forced}
         for _ in range(2):
             process = self._started()
             assert process.stdin is not None and process.stdout is not None
@@ -224,6 +243,26 @@ def ask_for_vectors(access: ProjectAccess) -> Job:
     if is_on() and not _SERVICE.state(*key, "vectors").is_on:
         _SERVICE.ask(*key, "vectors")
     return _SERVICE.state(*key, "vectors")
+
+
+def fill(
+    job: Job, access: ProjectAccess, model: str, files: Sequence[Path], texts: int
+) -> dict[str, Any]:
+    """Label the texts of a project that nobody has; see `malmoi.labels.filled_export.Filled`.
+
+    Args:
+        job: says how far it is.
+        access: of a reviewer.
+        model: see `malmoi.inference.labelling.filling.model_that_fills`.
+        files: to be written.
+        texts: of the project.
+
+    Raises:
+        InputError: as `malmoi.app.learning.rounds.Learner.fill`.
+        StoppedError: somebody has ended the job.
+    """
+    more = {"model": model, "files": [str(file.absolute()) for file in files]}
+    return _SERVICE.fill(job, _url(access), access.project_id, texts, **more)
 
 
 def forget() -> None:

@@ -5,6 +5,7 @@ processor stops no click of the app then; and this process cannot outlive the se
 with its input. It also ends when nothing is asked of it for a while, and is started again.
 
     {"job": "learn", "url": "sqlite:///runs/labels.db", "project": 1, "forced": false}
+    {"job": "fill", "url": …, "project": 1, "model": "live", "files": ["/a.xlsx"], "after": 0}
     {"result": {...}} or {"error": {...}}
 """
 
@@ -102,6 +103,8 @@ def _answerer() -> Callable[[dict[str, Any]], dict[str, Any]]:
                 return {"done": 0, "total": 0}
             done, total = add_vectors(access, encode, encode.identity, _VECTORS)
             return {"done": done, "total": total}
+        if request["job"] == "fill":
+            return learner.fill(access, request["model"], request["files"], request["after"])
         return learner.learn(access, forced=request["forced"]).as_json()
 
     return answer

@@ -12,6 +12,7 @@ from malmoi.app.explanation import explain
 from malmoi.app.job_bar import draw_job
 from malmoi.app.jobs import Job, Key, jobs
 from malmoi.app.language import say
+from malmoi.app.plain_text import file_stem
 from malmoi.app.projects.uploads import UploadFolder
 from malmoi.app.visit import OpenProject, Visit
 from malmoi.errors import InputError
@@ -174,17 +175,12 @@ def _offer(done: WrittenExport, name: str) -> None:
     st.download_button(
         say("Download"),
         done.path.read_bytes,
-        f"{_file_stem(name)}{'-doccano' if done.kind == 'doccano' else ''}{ending}",
+        f"{file_stem(name)}{'-doccano' if done.kind == 'doccano' else ''}{ending}",
         mime,
         on_click="ignore",
         icon=":material/download:",
         key="export_file",
     )
-
-
-def _file_stem(name: str) -> str:
-    """A name for a file on the visitor's machine: no system takes these characters."""
-    return "".join("_" if char in '<>:"/\\|?*' else char for char in name).strip(". ") or "labels"
 
 
 def _explain_columns() -> None:

@@ -13,12 +13,12 @@ from malmoi.app.exploring.one_text import draw_history
 from malmoi.app.exploring.similar import draw_similar
 from malmoi.app.exploring.words import draw_words
 from malmoi.app.language import say
-from malmoi.app.learning.labels_needed import LABELS_A_ROUND
 from malmoi.app.plain_text import shortened
 from malmoi.app.reviewing.one_text import shown_labels
 from malmoi.app.sections import choose_section
 from malmoi.app.visit import OpenProject, Visit
 from malmoi.errors import InputError
+from malmoi.inference.labelling.labels_needed import LABELS_A_ROUND
 from malmoi.labels.scores import scores_version
 from malmoi.labels.searching import (
     MOST_COUNTED,

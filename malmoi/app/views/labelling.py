@@ -4,7 +4,9 @@ import importlib
 
 import streamlit as st
 
+from malmoi.app.filling import draw_filling
 from malmoi.app.jobs import import_key, jobs
+from malmoi.app.labelling.columns import choose_columns
 from malmoi.app.labelling.component import draw_card
 from malmoi.app.language import say
 from malmoi.app.navigation import link_to
@@ -15,6 +17,7 @@ from malmoi.labels.text_state import has_texts
 
 _SHOWN, _CURVE = "guideline", "curve"
 _PIXELS = 520
+_SECONDS_TO_LOOK_AGAIN = 5.0
 _GUIDELINE = "labelling_guideline"
 _SMALL = f"""
 <style>
@@ -83,6 +86,7 @@ def _draw(open_project: OpenProject) -> None:
     # The card keeps its place with and without a guideline: another place would be a new card.
     card, beside = side_by_side("labelling")
     with card:
+        choose_columns(open_project)
         draw_card(open_project)
     if shown:
         with beside, st.container(key=_GUIDELINE, border=True, height=_PIXELS):
@@ -90,6 +94,8 @@ def _draw(open_project: OpenProject) -> None:
                 say("Guideline, version {version}", version=open_project.project.guideline_version)
             )
             show_guideline(guideline)
+    # The model may learn while nothing but the card is drawn.
+    st.fragment(draw_filling, run_every=_SECONDS_TO_LOOK_AGAIN)(open_project)
     if st.toggle(say("Show what the model has learnt"), key=_CURVE):
         # Draws charts, which take long to import.
         importlib.import_module("malmoi.app.learning.curve").draw_curve(open_project)

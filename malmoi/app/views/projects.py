@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from malmoi.app.filling import draw_filling
 from malmoi.app.navigation import next_projects_view
 from malmoi.app.projects.exports import draw_exports
 from malmoi.app.projects.imports import draw_import
@@ -41,6 +42,7 @@ def show(visit: Visit) -> None:
         draw_more_texts(visit.open_project)
     elif view == "export" and visit.open_project is not None:
         visit.open_project.draw_name()
+        draw_filling(visit.open_project)
         draw_exports(visit, visit.open_project)
     else:
         draw_overview(visit)

@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from malmoi.app.filling import draw_filling
 from malmoi.app.language import say
 from malmoi.app.learning.last_score import draw_last_score
 from malmoi.app.measuring.agreeing import draw_agreement
@@ -44,3 +45,4 @@ def _draw_learning(open_project: OpenProject) -> None:
         st.text(say("Model"))
         draw_last_score(open_project)
         link_to("models", say("Curve and forecast"), query={"section": "curve"})
+    draw_filling(open_project)

@@ -1,10 +1,13 @@
 """The learning curve and what is expected of more labels."""
 
+from datetime import UTC, datetime
+
 import numpy as np
 import pytest
 
 from malmoi.app.intervals import share_interval
-from malmoi.app.learning.forecast import forecast
+from malmoi.app.learning.forecast import comparable_points, forecast
+from malmoi.labels.scores import ModelQuality, ScoreVersion
 
 
 def curve(number: float, top: float = 0.9) -> float:
@@ -40,6 +43,35 @@ def test_a_flat_curve_is_called_flat() -> None:
     assert found is not None
     assert found.flat
     assert found.f1[-1] == pytest.approx(0.8, abs=0.02)
+
+
+def test_a_gain_that_nobody_can_be_sure_of_is_not_called_flat() -> None:
+    """Of curves on which twice the labels bring 3 to 6 points, read off noisily."""
+    draw, flat, gains = np.random.default_rng(1), 0, []
+    for _ in range(100):
+        points = [(n, curve(n) + draw.normal(0, 0.02)) for n in range(20, 160, 20)]
+        found = forecast(points)
+        assert found is not None
+        flat += found.flat
+        gains.append(found.next_gain)
+    assert flat <= 5
+    assert np.median(gains) == pytest.approx(curve(160) - curve(140), abs=0.004)
+
+
+def test_a_new_label_is_no_harm() -> None:
+    """Scores of fewer labels are not gone on with."""
+
+    def version(labels: int, f1: float, kinds: int) -> ScoreVersion:
+        quality = ModelQuality(labels=labels, cross_validated_f1=f1, kinds=kinds)
+        return ScoreVersion(
+            version=labels, model="m", created_at=datetime.now(UTC), quality=quality
+        )
+
+    before = [version(n, curve(n), 2) for n in range(20, 120, 20)]
+    assert comparable_points([*before, version(120, 0.5, 3), version(140, 0.6, 3)]) == [
+        (120, 0.5),
+        (140, 0.6),
+    ]
 
 
 def test_too_little_gives_no_forecast() -> None:

@@ -17,12 +17,12 @@ from sqlalchemy import select
 
 from malmoi.app.jobs import Job
 from malmoi.app.learning import service as learning_service
-from malmoi.app.learning.fitting import learnable, readiness
-from malmoi.app.learning.opinions import Opinion, best_threshold, f1_of_present, given_matrix
-from malmoi.app.learning.ranking import least_decided, ranked, uncertainty
 from malmoi.app.learning.rounds import Learner
 from malmoi.app.learning.service import LEARNING, LearningService
 from malmoi.app.projects.imports import ImportOrder, start_import
+from malmoi.inference.labelling.fitting import learnable, readiness
+from malmoi.inference.labelling.opinions import Opinion, best_threshold, f1_of_present, given_matrix
+from malmoi.inference.labelling.ranking import least_decided, ranked, uncertainty
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.annotating import Act, save_acts
 from malmoi.labels.importing import WayOfReading

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from malmoi.app.learning.ranking import least_decided, ranked
+from malmoi.inference.labelling.ranking import least_decided, ranked
 
 
 @dataclass(frozen=True, kw_only=True)

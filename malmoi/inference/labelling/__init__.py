@@ -1,0 +1,1 @@
+"""What is learnt from the labels of a project while people give them, and asked of other texts."""
