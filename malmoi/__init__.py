@@ -1,10 +1,10 @@
 """Malmoi (말모이): Korean comments and reviews to a classifier, and the tools to label more.
 
-    from malmoi import Classifier, clean_text
+    from malmoi import Classifier, clean_text, cross_validate, evaluate
     Classifier.load("malmoi-small-reviews").predict(["배송은 빨랐는데 향이 너무 세요"])
 
-Nothing else is public, but `malmoi.__version__`. torch and transformers are imported by the first
-model that needs them.
+Nothing else is public, but `malmoi.__version__` and `malmoi.sklearn`. torch and transformers are
+imported by the first model that needs them.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -15,15 +15,25 @@ from malmoi.errors import InputError
 if TYPE_CHECKING:
     __version__: str
 
+    from malmoi.finetune.api import cross_validate, evaluate
     from malmoi.inference.classifier import Classifier, Prediction
     from malmoi.text.cleaning.cleaner import clean_text
 
-__all__ = ["Classifier", "InputError", "Prediction", "clean_text"]
+__all__ = [
+    "Classifier",
+    "InputError",
+    "Prediction",
+    "clean_text",
+    "cross_validate",
+    "evaluate",
+]
 
 _PLACES = {
     "Classifier": "malmoi.inference.classifier",
     "Prediction": "malmoi.inference.classifier",
     "clean_text": "malmoi.text.cleaning.cleaner",
+    "cross_validate": "malmoi.finetune.api",
+    "evaluate": "malmoi.finetune.api",
 }
 
 prepare_environment()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from copy import copy
+from hashlib import sha256
 from typing import Any, Self
 
 from malmoi.messages import Flag, Phrase
@@ -21,7 +22,7 @@ class InputError(ValueError):
 
     Attributes:
         place: the file, or file and line, with which the line begins; "" where there is none.
-        reason: the rest of it.
+        reason: the rest of it, a sentence with its facts.
 
     Args:
         sentence: the reason in English, with the names of its facts in braces; see
@@ -34,6 +35,20 @@ class InputError(ValueError):
         self.reason = Phrase(sentence, **facts)
         self.place = str(place)
         super().__init__(self.in_language("en"))
+
+    @property
+    def code(self) -> str:
+        """Tells apart what is wrong, for programs; the same for all facts, in every language."""
+        return sha256(self.reason.sentence.encode()).hexdigest()[:8]
+
+    @property
+    def facts(self) -> Mapping[str, object]:
+        """What the sentence is about, by name."""
+        return self.reason.facts
+
+    def _render_traceback_(self) -> list[str]:
+        """What a notebook shows of it: the one line."""
+        return [f"{type(self).__name__}: {self}"]
 
     def at(self, place: object) -> Self:
         """The same error at a place, where it has been raised without one."""

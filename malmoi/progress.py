@@ -2,11 +2,12 @@
 
 import json
 import os
+import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from rich.progress import (
     BarColumn,
@@ -29,6 +30,11 @@ SECONDS_BETWEEN_LINES = 15.0
 PROGRESS_VARIABLE = "MALMOI_PROGRESS"
 _SECONDS_BETWEEN_WRITES = 1.0
 BYTES = "bytes"
+# What somebody waits for without a bar.
+_SECONDS_WITHOUT_BAR = 2.0
+
+# Called with how many are done, and how many there are.
+OnBatch = Callable[[int, int], None]
 
 
 class Progress(Protocol):
@@ -47,9 +53,44 @@ def no_progress(part: str, done: int, total: int | None = None, *, skipped: int 
     """Say nothing."""
 
 
+def in_notebook() -> bool:
+    """Whether what is printed goes to the kernel of a notebook."""
+    return type(sys.stdout).__module__.startswith("ipykernel.")
+
+
+@contextmanager
+def progress_of_batches(wanted: OnBatch | bool | None) -> Iterator[OnBatch | None]:
+    """What a loop calls after every batch; shown only once it has taken some seconds.
+
+    Args:
+        wanted: whether to show it, None: where somebody is there to look; or what to call instead.
+    """
+    if wanted is None:
+        wanted = in_notebook() or is_terminal()
+    if callable(wanted) or not wanted:
+        yield wanted or None
+        return
+    began, shows = time.monotonic(), list[Progress]()
+    with ExitStack() as stack:
+
+        def on_batch(done: int, total: int) -> None:
+            if not shows and time.monotonic() - began > _SECONDS_WITHOUT_BAR:
+                shows.append(stack.enter_context(shown_progress()))
+            for show in shows:
+                show("predicting", done, total)
+
+        yield on_batch
+
+
 @contextmanager
 def shown_progress(unit: str = "texts") -> Iterator[Progress]:
     """Progress on standard output; `unit` is what is counted, `BYTES` in KB and MB."""
+    if in_notebook():
+        from tqdm.auto import tqdm
+
+        with tqdm(unit=f" {unit}", leave=False, dynamic_ncols=True) as bar:
+            yield lambda part, done, total=None, *, skipped=0: _draw(bar, part, done, total)
+        return
     if not is_terminal():
         yield _Lines(unit)
         return
@@ -69,6 +110,15 @@ def shown_progress(unit: str = "texts") -> Iterator[Progress]:
         yield show
         # What nobody knew the size of is whole when it has ended well.
         bar.update(task, total=bar.tasks[0].completed or None)
+
+
+def _draw(bar: Any, part: str, done: int, total: int | None) -> None:
+    if total != bar.total:
+        bar.total = total
+        bar.refresh()
+    if part != bar.desc.removesuffix(": "):
+        bar.set_description(part, refresh=False)
+    bar.update(done - bar.n)
 
 
 class _Lines:

@@ -367,6 +367,34 @@ class Setting:
     off: Off
 
 
+def made_of(declared: type[Flags], values: Mapping[str, Any], source: str) -> Flags:
+    """Flags of values that somebody gave by name, each checked against its type.
+
+    Args:
+        declared: the flags.
+        values: by name; others have their defaults.
+        source: for messages.
+
+    Raises:
+        InputError: an unknown name, with the nearest ones, or a value of another type.
+    """
+    known = settings_of(declared)
+    for name in values:
+        if name not in known:
+            raise InputError(
+                "unknown key {key}{nearest}",
+                place=source,
+                key=name,
+                nearest=_nearest(name, list(known)),
+            )
+    return declared(
+        **{
+            name: _typed(value, known[name].type, f"{source}: {name}", open_words=())
+            for name, value in values.items()
+        }
+    )
+
+
 def settings_of(declared: type) -> dict[str, Setting]:
     """The fields of flags, of a section or of a schema, by name.
 
@@ -496,7 +524,7 @@ def _typed(value: Any, kind: Any, place: str, open_words: Sequence[str] = OPEN) 
         return Path(value)
     if kind is str and not isinstance(value, str | bool | list | dict):
         return str(value)
-    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+    if not isinstance(value, get_origin(kind) or kind) or (kind is int and isinstance(value, bool)):
         words = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
         raise InputError(
             "expected {kind}, found {value!r}",

@@ -51,6 +51,8 @@ def room_of(name: str) -> str:
 def test_a_room_imports_only_from_below() -> None:
     wrong = {}
     for path in PRODUCT:
+        if path == ROOT / "malmoi" / "__init__.py":
+            continue  # the front door names every room, and imports when it is asked
         room = room_of(name_of(path))
         found = imports(path)
         others = {room_of(name) for name in found} & ROOMS.keys()

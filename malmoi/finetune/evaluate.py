@@ -12,6 +12,8 @@ from malmoi.model_folders import check_classifier
 from malmoi.text.reading.options import ReadOptions
 
 if TYPE_CHECKING:
+    from malmoi.finetune.data.source import DataPlace
+    from malmoi.finetune.scoring import Evaluation
     from malmoi.inference.classifier import Classifier
     from malmoi.inference.tasks import Task
 
@@ -64,20 +66,42 @@ def main(settings: EvaluationSettings) -> None:
         InputError: what was given cannot be used; nothing is written then.
     """
     check_classifier(settings.model)
-    from malmoi.files import directory_at_once
-    from malmoi.finetune.data.reading import read_test
-    from malmoi.finetune.data.row_format import RowFormat
     from malmoi.finetune.report.files import check_free
-    from malmoi.finetune.report.terminal import print_data
-    from malmoi.finetune.scoring import evaluate, print_evaluation, write_evaluation
     from malmoi.inference.classifier import Classifier
     from malmoi.paths import runs
-    from malmoi.text.reading.notes import ReadingNotes
 
     classifier = Classifier.load(settings.model, settings.engine)
     named = f"{classifier.name.replace('/', '-')}-{settings.data.resolve().name.split('.')[0]}"
     output = settings.output or runs("evaluate") / f"{named}-{time.strftime('%Y%m%d-%H%M%S')}"
     check_free(output)
+    asked(classifier, settings.data, settings, output)
+    print(f"report: {output}")
+
+
+def asked(
+    classifier: "Classifier",
+    place: "DataPlace",
+    settings: EvaluationSettings,
+    output: Path | None,
+) -> "Evaluation":
+    """What a classifier says of labelled texts.
+
+    Args:
+        classifier: to ask.
+        place: of the texts.
+        settings: how they are read.
+        output: a new folder to write; None writes nothing.
+
+    Raises:
+        InputError: the texts cannot be used.
+    """
+    from malmoi.files import directory_at_once
+    from malmoi.finetune.data.reading import read_test
+    from malmoi.finetune.data.row_format import RowFormat
+    from malmoi.finetune.report.terminal import print_data
+    from malmoi.finetune.scoring import evaluate, print_evaluation, write_evaluation
+    from malmoi.text.reading.notes import ReadingNotes
+
     form = RowFormat(
         task=_task_of(classifier, classifier.reads_pairs or settings.pair_column is not None),
         reading=settings.reading,
@@ -87,10 +111,11 @@ def main(settings: EvaluationSettings) -> None:
         skip_unlabelled=settings.skip_unlabelled,
     )
     notes = ReadingNotes(say=lambda line: print(line, flush=True))
-    examples = read_test(settings.data, classifier.labels, form, notes)
+    examples = read_test(place, classifier.labels, form, notes)
     print_data(examples)
-    found = evaluate(classifier, settings.model, examples)
+    found = evaluate(classifier, examples)
     print_evaluation(found)
-    with directory_at_once(output) as scratch:
-        write_evaluation(scratch, found)
-    print(f"report: {output}")
+    if output is not None:
+        with directory_at_once(output) as scratch:
+            write_evaluation(scratch, found)
+    return found

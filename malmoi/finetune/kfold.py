@@ -5,10 +5,14 @@ python finetune/kfold.py --labels 꿈,일기,일정,메모,오류
 
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from malmoi.command_line import run_command
-from malmoi.finetune.run_config import check_places, read_config
+from malmoi.finetune.run_config import KfoldConfig, check_places, read_config
 from malmoi.finetune.settings import KfoldSettings
+
+if TYPE_CHECKING:
+    from malmoi.finetune.runner import FinishedRun
 
 ABOUT = """Measure an encoder and a linear model, added up, on labelled texts by stratified k-fold
 (macro F1), then train on all of them and save the classifier to runs/finetune/. A run that was
@@ -22,7 +26,11 @@ def main(settings: KfoldSettings) -> None:
     Raises:
         InputError: what was given cannot be used; nothing is written then.
     """
-    config = read_config(settings)
+    run(read_config(settings))
+
+
+def run(config: KfoldConfig) -> "FinishedRun":
+    """The same for who has read the settings already."""
     check_places(config)
     # torch takes seconds to import. It comes first, for it fails in words where memory is short;
     # other libraries then fail in ways that nobody would know.
@@ -30,7 +38,7 @@ def main(settings: KfoldSettings) -> None:
 
     from malmoi.finetune.runner import cross_validate
 
-    cross_validate(config)
+    return cross_validate(config)
 
 
 def command(arguments: Sequence[str] | None = None, program: str | None = None) -> int:

@@ -160,7 +160,7 @@ def read_texts(config: KfoldConfig) -> tuple[Examples, ReadingNotes]:
         per_label=config.flags.folds,
         rare=config.flags.rare,
         notes=notes,
-        test=config.flags.test,
+        test=config.test,
     )
     return examples, notes
 

@@ -29,7 +29,7 @@ from malmoi.settings import (
     settings_of,
     shown,
 )
-from malmoi.text.reading.sources import find_sources
+from malmoi.text.reading.sources import Source, find_sources
 
 _COMPARISONS = ("baselines", "measuring.learning_curve=True")
 _KEYS = keys_of(KfoldRecipe)
@@ -78,14 +78,27 @@ CHOICES = (
 
 @dataclass(frozen=True, kw_only=True)
 class KfoldConfig(Given[KfoldSettings, KfoldRecipe]):
-    """What was given, and nothing decided."""
+    """What was given, and nothing decided.
+
+    Attributes:
+        table: in memory, in the place of `--data`.
+        test_table: the same of `--test`.
+    """
+
+    table: Source | None = None
+    test_table: Source | None = None
+
+    @property
+    def test(self) -> Path | Source | None:
+        """What scores the finished classifier and is in no fold."""
+        return self.test_table or self.flags.test
 
     @cached_property
     def source(self) -> DataSource:
         """What to read, see `malmoi.finetune.data.source.find_data`."""
         labels = self.flags.labels
         return find_data(
-            self.flags.data,
+            self.table or self.flags.data,
             None if labels is None else parse_labels(labels),
             has_labels=not has_values(self.flags.task),
         )
@@ -123,14 +136,21 @@ class KfoldConfig(Given[KfoldSettings, KfoldRecipe]):
             group_column=keys.group_column,
             ignore_ids=keys.ignore_ids,
             skip_unlabelled=keys.skip_unlabelled,
-            own_test=keys.own_test and flags.test is None,
+            own_test=keys.own_test and self.test is None,
             test_after=self.test_after,
             date_columns=DATE_COLUMNS if keys.date_column is None else (keys.date_column,),
         )
 
 
-def read_config(flags: KfoldSettings) -> KfoldConfig:
+def read_config(
+    flags: KfoldSettings, table: Source | None = None, test_table: Source | None = None
+) -> KfoldConfig:
     """Read the recipe and `--set` beside the flags; opens no data.
+
+    Args:
+        flags: as they were given.
+        table: see `KfoldConfig`.
+        test_table: the same.
 
     Raises:
         InputError: no such recipe or key, a value that cannot be or is given twice, or a
@@ -149,7 +169,7 @@ def read_config(flags: KfoldSettings) -> KfoldConfig:
             )
         by_hand[key] = value
     given = read_given(flags, KfoldRecipe, recipe, by_hand, f"--recipe {flags.recipe}")
-    config = KfoldConfig(**vars(given))
+    config = KfoldConfig(**vars(given), table=table, test_table=test_table)
     check_ranges(flags)
     if flags.seed + flags.seeds > 2**32:
         raise InputError(
@@ -179,8 +199,8 @@ def check_places(config: KfoldConfig) -> None:
     data = config.source.place
     if isinstance(data, Path) and not data.exists():  # a database is looked at when it is read
         find_sources(data)
-    test = config.flags.test
-    if test is not None and label_database(test) is None:
+    test = config.test
+    if isinstance(test, Path) and label_database(test) is None:
         find_sources(test)
     for model in (config.flags.model, config.keys.start.continue_from):
         if model is not None and not Path(model).exists():
@@ -205,7 +225,7 @@ def _check_start(config: KfoldConfig) -> None:
 
 def _check_columns(config: KfoldConfig) -> None:
     flags, separator = config.flags, config.keys.data.label_separator
-    if flags.test is not None and config.test_after is not None:
+    if config.test is not None and config.test_after is not None:
         raise InputError("--test and data.test_after both name a test; leave one out")
     if flags.pair_column is not None and not reads_pairs(flags.task):
         raise InputError(
@@ -215,10 +235,11 @@ def _check_columns(config: KfoldConfig) -> None:
         )
     if separator is not None and not separator.strip(" "):
         raise InputError("expected characters other than blanks in data.label_separator")
-    if flags.data is None and flags.labels is None:
+    has_data = flags.data is not None or config.table is not None
+    if not has_data and flags.labels is None:
         raise InputError(
             "expected labelled texts, found neither --data nor --labels of a sample that the "
             "project carries; give --data"
         )
-    if flags.data is None and flags.task != "single":
+    if not has_data and flags.task != "single":
         raise InputError("--task {task} has no sample in the project; give --data", task=flags.task)

@@ -19,6 +19,7 @@ from malmoi.files import directory_at_once
 from malmoi.finetune.baselines.baseline import Baseline
 from malmoi.finetune.baselines.comparison import compare, measure_learning_curve
 from malmoi.finetune.data.examples import Examples
+from malmoi.finetune.data.source import DataPlace
 from malmoi.finetune.evaluation.learning_curve import CurvePoint
 from malmoi.finetune.plan import plan_quick
 from malmoi.finetune.preparing import (
@@ -60,7 +61,6 @@ from malmoi.inference.classifier import Classifier
 from malmoi.inference.linear.frozen_encoder import FrozenEncoder
 from malmoi.inference.linear.quick import QuickTrainer
 from malmoi.inference.vectors.sentence_encoder import find_sentence_encoder
-from malmoi.labels.database import LabelDatabase
 from malmoi.model_folders import LINEAR, LINEAR_WEIGHTS, better_read, find_encoder
 from malmoi.paths import runs
 from malmoi.progress import shown_progress
@@ -85,7 +85,22 @@ class _Fitted:
     put_model: Callable[[Path], object]
 
 
-def cross_validate(config: KfoldConfig) -> None:
+@dataclass(frozen=True, kw_only=True)
+class FinishedRun:
+    """A run that was written.
+
+    Attributes:
+        folder: where.
+        measured: what it found out.
+        tested: what the classifier says of a test of its own, where there is one.
+    """
+
+    folder: Path
+    measured: Measured
+    tested: Evaluation | None
+
+
+def cross_validate(config: KfoldConfig) -> FinishedRun:
     """Cross-validate, train on all texts, and save the run.
 
     Raises:
@@ -103,6 +118,7 @@ def cross_validate(config: KfoldConfig) -> None:
     if (output / "report.html").exists():
         print(f"report: {output / 'report.html'}")
     print(f"classifier: {output / 'model'} ({time.monotonic() - started:.0f} s)", flush=True)
+    return FinishedRun(folder=output, measured=fitted.measured, tested=tested)
 
 
 def _test(run: Path, examples: Examples, name: str) -> Evaluation | None:
@@ -112,7 +128,7 @@ def _test(run: Path, examples: Examples, name: str) -> Evaluation | None:
     model = run / "model"
     classifier = Classifier.load(model, "torch-fp32", say=lambda line: None)
     classifier.name = name
-    found = evaluate(classifier, model, examples.own_test.examples)
+    found = evaluate(classifier, examples.own_test.examples)
     print_evaluation(found)
     folder = run / "test"
     folder.mkdir()
@@ -242,9 +258,9 @@ def _frozen_encoder(config: KfoldConfig) -> Path | None:
     return Path(encoder_source(found, config.keys.start.revision))
 
 
-def _new_run(data: Path | LabelDatabase) -> Path:
+def _new_run(data: DataPlace) -> Path:
     """A folder of its own in runs/finetune/, named for the data and the time; not made yet."""
-    place = data if isinstance(data, LabelDatabase) else data.resolve()
+    place = data.resolve() if isinstance(data, Path) else data
     name = f"{place.name.split('.')[0]}-{time.strftime('%Y%m%d-%H%M%S')}"
     run = runs("finetune") / name
     number = 1

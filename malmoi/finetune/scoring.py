@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from malmoi.files import write_at_once
 from malmoi.finetune.data.examples import Examples
 from malmoi.finetune.evaluation.calibration import Calibration, apply_temperature
 from malmoi.finetune.evaluation.intervals import intervals_95, with_interval
@@ -23,9 +24,9 @@ from malmoi.finetune.report.files import (
     write_predictions,
     write_report,
 )
-from malmoi.finetune.report.page import ReportContent, write_report_page
+from malmoi.finetune.report.page import ReportContent, report_page
 from malmoi.finetune.report.remarks import ScoreRemark, remarks
-from malmoi.finetune.report.value_page import write_value_page
+from malmoi.finetune.report.value_page import value_page
 from malmoi.finetune.training.cross_validation import CrossValidation, FoldResult
 from malmoi.finetune.training.starting_model import test_without
 from malmoi.inference.classifier import Classifier
@@ -33,7 +34,6 @@ from malmoi.inference.learnt_texts import read_learnt
 from malmoi.inference.prediction import ValuePrediction
 from malmoi.inference.tasks import has_values, main_score
 from malmoi.labels.label_names import nearest_label
-from malmoi.model_folders import classifier_folder
 
 # What predictions.csv says of texts that are in no fold.
 _NO_FOLD = 0
@@ -83,21 +83,20 @@ class Evaluation:
         return f"{self.scores[name]:.4f}", f"{words} (95% 구간 {low:.3f}~{high:.3f})"
 
 
-def evaluate(classifier: Classifier, model: str | Path, examples: Examples) -> Evaluation:
+def evaluate(classifier: Classifier, examples: Examples) -> Evaluation:
     """Ask a classifier about texts that it has not learnt.
 
     Args:
         classifier: to ask.
-        model: what it was loaded from.
         examples: as `malmoi.finetune.data.reading.read_test` gives them.
 
     Raises:
         InputError: it has learnt all of the texts.
     """
-    started, folder = time.monotonic(), classifier_folder(model)
-    learnt, before = read_learnt(folder), len(examples.texts)
+    started, folder = time.monotonic(), classifier.folder
+    learnt, before = None if folder is None else read_learnt(folder), len(examples.texts)
     if learnt is not None:
-        examples = test_without(learnt, examples, str(model))
+        examples = test_without(learnt, examples, classifier.name)
     found = classifier.predict(examples.texts, examples.pairs)
     probabilities = np.zeros((len(found), len(examples.labels)), dtype=np.float32)
     for place, said in enumerate(found):
@@ -149,35 +148,50 @@ def write_evaluation(folder: Path, found: Evaluation) -> None:
         "intervals_95": found.intervals,
         "seconds": round(result.results[0].seconds, 3),
     }
-    page = folder / "report.html"
-    facts = {"settings": named, "environment": dict[str, object](package_versions())}
     if examples.task == "single":
-        scaled = result.probabilities(_NO_FOLD)
-        given = apply_temperature(scaled, 1 / classifier.temperature)
-        calibration = Calibration.measured(
-            given, scaled, result.targets, classifier.temperature, {}
-        )
-        report["calibration"] = calibration.describe()
+        report["calibration"] = _calibration(found).describe()
+    if page := evaluation_page(found):
+        write_at_once(folder / "report.html", page)
+    write_report(folder / "report.json", report)
+
+
+def _calibration(found: Evaluation) -> Calibration:
+    result, temperature = found.result, found.classifier.temperature
+    scaled = result.probabilities(_NO_FOLD)
+    given = apply_temperature(scaled, 1 / temperature)
+    return Calibration.measured(given, scaled, result.targets, temperature, {})
+
+
+def evaluation_page(found: Evaluation) -> str:
+    """`report.html`, of one label or a value; "" of others."""
+    examples = found.examples
+    named: dict[str, object] = {
+        "classifier": found.classifier.name,
+        "engine": found.classifier.engine,
+    }
+    environment = dict[str, object](package_versions())
+    if examples.task == "single":
         content = ReportContent(
             title=examples.path.name,
             labels=examples.labels,
             texts=examples.texts,
             ids=examples.ids,
-            label_ids=examples.targets,
-            calibration=calibration,
+            label_ids=found.result.targets,
+            calibration=_calibration(found),
             contradicting=examples.contradicting,
             contradictions=examples.contradictions,
             weighted=True,
             notes=notes_of(found),
             intervals=found.intervals,
             settings=named,
-            environment=facts["environment"],
+            environment=environment,
         )
-        write_report_page(page, content, keywords=False)
-    elif has_values(examples.task):
+        return report_page(content, keywords=False)
+    if has_values(examples.task):
+        facts = {"settings": named, "environment": environment}
         notes = notes_of(found)
-        write_value_page(page, examples, result, facts, notes=notes, intervals=found.intervals)
-    write_report(folder / "report.json", report)
+        return value_page(examples, found.result, facts, notes=notes, intervals=found.intervals)
+    return ""
 
 
 def notes_of(found: Evaluation) -> list[ScoreRemark]:

@@ -5,14 +5,16 @@ Legend: N texts, B texts in a batch, K labels.
 
 from __future__ import annotations
 
+import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from malmoi.errors import InputError
+from malmoi.files import directory_at_once
 from malmoi.inference.batched_logits import logits_by_length
 from malmoi.inference.batching import TokenizedTexts
 from malmoi.inference.calibration import accepted_confidences, fitted_temperature
@@ -20,15 +22,25 @@ from malmoi.inference.description import Gives
 from malmoi.inference.engine import Engineless, EngineName, check_engine
 from malmoi.inference.engine_choice import Opened, Say, open_classifier
 from malmoi.inference.explaining import Explanation, Texts, explain
+from malmoi.inference.inputs import (
+    Input,
+    all_clean,
+    check_texts,
+    chunks_of,
+    listed,
+    stream_chunks,
+    text_of_cell,
+)
 from malmoi.inference.linear.alone import open_alone
 from malmoi.inference.linear.linear_part import LinearPart, load_linear
 from malmoi.inference.output_columns import OutputColumns
 from malmoi.inference.prediction import Prediction, predictions_of, probabilities_of
+from malmoi.inference.predictions import Predictions
 from malmoi.inference.windows import MOST_WINDOWS
 from malmoi.inference.working_ahead import worked_ahead
-from malmoi.model_folders import classifier_folder, has_weights
-from malmoi.text.cleaning.cleaner import clean_batch, clean_text
-from malmoi.text.reading.columns import cell_text, whole_characters
+from malmoi.model_folders import classifier_folder, has_weights, is_linear_alone
+from malmoi.progress import OnBatch, progress_of_batches
+from malmoi.text.reading.frames import check_columns
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,19 +48,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Classifier", "Prediction"]
 
-# Texts tokenised in one go, while those before are computed; bounds the memory of a stream.
-TEXTS_IN_CHUNK = 4096
-# Those of a stream at first, so that its first results come soon.
-_FIRST_CHUNK = 64
-# From here on cleaning all at once is faster than one by one.
-_BATCH_TO_CLEAN = 64
-
-# The temperature that finetune/kfold.py fitted out of fold, beside the weights.
-
-OnBatch = Callable[[int, int], None]
 # A text, and the second one of a pair.
 Clean = tuple[str, str | None]
-Input = str | tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -116,6 +117,29 @@ class Classifier:
         return partial(Classifier.load, path, engine, revision, threads=threads), ()
 
     @classmethod
+    def fit(
+        cls,
+        data: object,
+        text: str | None = None,
+        label: str | Sequence[str] | None = None,
+        **options: Any,
+    ) -> Classifier:
+        """Train on labelled texts, and measure it on the way: `malmoi.cross_validate`'s classifier.
+
+        Args:
+            data: as `malmoi.cross_validate`, whose other options may be given, too, such as
+                `quick=True`.
+            text: column of the texts.
+            label: column of the labels.
+
+        Raises:
+            InputError: what was given cannot be used.
+        """
+        from malmoi import cross_validate  # the front door: this floor knows of no training
+
+        return cross_validate(data, text, label, **options).classifier
+
+    @classmethod
     def load(
         cls,
         path: str | Path,
@@ -179,6 +203,42 @@ class Classifier:
         found._loaded = (place, opened.engine.name, revision, threads)
         return found
 
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write the classifier to a folder of its own, for `Classifier.load`, `malmoi serve` etc.
+
+        Args:
+            path: the folder to make.
+            overwrite: replace a classifier that is there.
+
+        Raises:
+            InputError: something is there that may not be replaced, or the classifier was made in
+                memory.
+        """
+        source, place = self.folder, Path(path)
+        if source is None:
+            raise InputError("{name} was made in memory; it has no folder to copy", name=self.name)
+        if place.exists() and source.samefile(place):
+            return
+        is_model = is_linear_alone(place) or has_weights(place)
+        if place.exists() and not (overwrite and is_model):
+            raise InputError(
+                "{place} exists already; give another folder, or overwrite=True to replace a "
+                "classifier",
+                place=place,
+            )
+        with directory_at_once(place) as scratch:
+            shutil.copytree(source, scratch, dirs_exist_ok=True)
+            if place.exists():
+                shutil.rmtree(place)
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder of its files; None where it was made in memory."""
+        if self._loaded is None:
+            return None
+        path, _, revision, _ = self._loaded
+        return classifier_folder(path, revision)
+
     @property
     def labels(self) -> list[str]:
         """Names of the K labels, in the model's order; of a value its one name."""
@@ -241,43 +301,48 @@ class Classifier:
 
     def predict(
         self,
-        texts: Sequence[str],
-        pairs: Sequence[str] | None = None,
+        texts: Iterable[str],
+        pairs: Iterable[str] | None = None,
         *,
-        progress: OnBatch | None = None,
-    ) -> list[Prediction]:
+        progress: OnBatch | bool | None = None,
+    ) -> Predictions:
         """Predict every text, in the order given.
 
         Texts are cleaned exactly as the training texts were; one that is empty, or empty after
         cleaning, is predicted from `[CLS] [SEP]` alone. Equal texts are computed once.
 
         Args:
-            texts: N of any length; one that is longer than the model reads is read in windows,
-                see `malmoi.inference.windows`. Of a pair the longer text is cut.
+            texts: N of any length, as a list, an array, a column of pandas or Arrow, or anything
+                that yields them; one that is longer than the model reads is read in windows, see
+                `malmoi.inference.windows`. Of a pair the longer text is cut.
             pairs: N second texts, for a model that reads two at a time.
-            progress: called with (texts done, texts in all) after every batch.
+            progress: whether to show how far it is; None: in a notebook and on a terminal, where
+                it takes longer than some seconds. A function is called with (texts done, texts in
+                all) after every batch.
 
         Returns:
-            N predictions: `Prediction` of a model of one label; of one of several labels
+            A list of N predictions: `Prediction` of a model of one label; of one of several labels
             `LabelsPrediction`, of one of values `ValuePrediction`, of
-            `malmoi.inference.prediction`.
+            `malmoi.inference.prediction`. It has `label`, `confidence` and `to_frame()` besides.
 
         Raises:
             InputError: one text or a table instead of a list, something that is no text, pairs
                 where none are read or none where they are, or damaged weights.
         """
-        return self._predicted(self._cleaned(texts, pairs), progress)
+        index = getattr(texts, "index", None)
+        clean = self._cleaned(texts, pairs)
+        with progress_of_batches(progress) as on_batch:
+            found = self._predicted(clean, on_batch)
+        # A list has a method of that name.
+        return Predictions(found, self.columns, None if callable(index) else index)
 
-    def _predicted(self, clean: Sequence[Clean], progress: OnBatch | None) -> list[Prediction]:
+    def _predicted(self, clean: Sequence[Clean], on_batch: OnBatch | None) -> list[Prediction]:
         """Predict clean texts, equal ones once."""
         rows: dict[Clean, list[int]] = {}
         for index, text in enumerate(clean):
             rows.setdefault(text, []).append(index)
         unique = list(rows)
-        chunks = [
-            unique[first : first + TEXTS_IN_CHUNK]
-            for first in range(0, len(unique), TEXTS_IN_CHUNK)
-        ]
+        chunks = chunks_of(unique)
         predictions: list[Prediction | None] = [None] * len(clean)
         done = 0
         for chunk, tokens in worked_ahead(lambda chunk: (chunk, self._tokenized(chunk)), chunks):
@@ -286,8 +351,8 @@ class Classifier:
                     for index in rows[chunk[place]]:
                         predictions[index] = prediction
                         done += 1
-                if progress is not None:
-                    progress(done, len(clean))
+                if on_batch is not None:
+                    on_batch(done, len(clean))
         return [prediction for prediction in predictions if prediction is not None]
 
     def predict_iter(self, stream: Iterable[Input]) -> Iterator[Prediction]:
@@ -313,7 +378,7 @@ class Classifier:
                 "predict_frame",
                 kind=type(stream).__name__,
             )
-        for places, tokens in worked_ahead(self._prepared, _chunks(stream)):
+        for places, tokens in worked_ahead(self._prepared, stream_chunks(stream)):
             found: dict[int, Prediction] = {}
             for batch, predictions in self._batches(tokens):
                 found.update(zip(batch, predictions, strict=True))
@@ -321,7 +386,12 @@ class Classifier:
                 yield found[place]
 
     def predict_frame(
-        self, frame: pd.DataFrame, text_column: str, pair_column: str | None = None
+        self,
+        frame: pd.DataFrame,
+        text_column: str,
+        pair_column: str | None = None,
+        *,
+        progress: OnBatch | bool | None = None,
     ) -> pd.DataFrame:
         """Predict the texts of a table.
 
@@ -330,6 +400,7 @@ class Classifier:
             text_column: name of the column with the texts; a missing cell, or one that is empty
                 once it is clean, gets no prediction. A number is the text of its digits.
             pair_column: the same of the second texts of pairs.
+            progress: as `predict`.
 
         Returns:
             A copy with new columns to its right: `label`, `score` and `prob_` with every label; of
@@ -346,21 +417,9 @@ class Classifier:
                 kind=type(frame).__name__,
             )
         named = [text_column, *([] if pair_column is None else [pair_column])]
-        for column in named:
-            if column not in frame.columns:
-                raise InputError(
-                    "expected a column {column!r} in the table, found {columns:, }",
-                    column=column,
-                    columns=list(frame.columns),
-                )
-            if (count := list(frame.columns).count(column)) > 1:
-                raise InputError(
-                    "expected one column {column!r} in the table, found {count}; rename the others",
-                    column=column,
-                    count=count,
-                )
-        cells = [[_cell(value) for value in frame[column].tolist()] for column in named]
-        return self.columns.added(frame, self.predict_filled(*cells))
+        check_columns(frame, named)
+        cells = [[text_of_cell(value) for value in frame[column].tolist()] for column in named]
+        return self.columns.added(frame, self.predict_filled(*cells, progress=progress))
 
     def explain(
         self, text: str, pair: str | None = None, *, label: str | None = None
@@ -383,10 +442,10 @@ class Classifier:
 
         def predict(variants: Sequence[Texts]) -> list[Prediction]:
             firsts, *seconds = map(list, zip(*variants, strict=True))
-            return self.predict(firsts, *seconds)
+            return self.predict(firsts, *seconds, progress=False)
 
         texts = (text,) if pair is None else (text, pair)
-        _check_texts(texts)
+        check_texts(texts)
         reads_all = self._linear is not None
         return explain(predict, texts, self.labels, label, reads_all=reads_all)
 
@@ -406,42 +465,43 @@ class Classifier:
 
     def predict_filled(
         self,
-        texts: Sequence[str],
-        pairs: Sequence[str] | None = None,
+        texts: Iterable[str],
+        pairs: Iterable[str] | None = None,
         *,
-        progress: OnBatch | None = None,
+        progress: OnBatch | bool | None = None,
     ) -> list[Prediction | None]:
         """N predictions of the cells of a table; None where a text is empty once it is clean.
 
         Args:
             texts: N.
             pairs: N second texts.
-            progress: called with (texts done, texts that are not empty) after every batch.
+            progress: as `predict`, of the texts that are not empty.
 
         Raises:
             InputError: as `predict`.
         """
         clean = self._cleaned(texts, pairs)
         filled = [place for place, (text, pair) in enumerate(clean) if text and pair != ""]
-        found = self._predicted([clean[place] for place in filled], progress)
+        with progress_of_batches(progress) as on_batch:
+            found = self._predicted([clean[place] for place in filled], on_batch)
         predictions: list[Prediction | None] = [None] * len(clean)
         for place, prediction in zip(filled, found, strict=True):
             predictions[place] = prediction
         return predictions
 
-    def _cleaned(self, texts: Sequence[str], pairs: Sequence[str] | None) -> list[Clean]:
-        texts = _listed(texts)
+    def _cleaned(self, texts: Iterable[str], pairs: Iterable[str] | None) -> list[Clean]:
+        texts = listed(texts)
         self._check_kind(pairs is not None)
         if pairs is None:
-            return [(text, None) for text in _all_clean(texts)]
-        pairs = _listed(pairs)
+            return [(text, None) for text in all_clean(texts)]
+        pairs = listed(pairs)
         if len(pairs) != len(texts):
             raise InputError(
                 "expected a second text for each of {texts:,}, found {pairs:,}",
                 texts=len(texts),
                 pairs=len(pairs),
             )
-        return list(zip(_all_clean(texts), _all_clean(pairs), strict=True))
+        return list(zip(all_clean(texts), all_clean(pairs), strict=True))
 
     def _check_kind(self, given: bool) -> None:
         if self.description.pairs is True and not given:
@@ -468,7 +528,7 @@ class Classifier:
                     count=len(item),
                     where=place,
                 )
-            _check_texts(texts, place)
+            check_texts(texts, place)
             self._check_kind(len(texts) == 2)
             if isinstance(item, tuple) is not paired:
                 raise InputError(
@@ -477,8 +537,8 @@ class Classifier:
                     where=place,
                 )
         known: dict[Clean, int] = {}
-        firsts = _all_clean([item[0] if isinstance(item, tuple) else item for item in inputs])
-        seconds = _all_clean([item[1] for item in inputs if isinstance(item, tuple)])
+        firsts = all_clean([item[0] if isinstance(item, tuple) else item for item in inputs])
+        seconds = all_clean([item[1] for item in inputs if isinstance(item, tuple)])
         cleaned = zip(firsts, seconds if paired else [None] * len(inputs), strict=True)
         places = [known.setdefault(clean, len(known)) for clean in cleaned]
         return places, self._tokenized(list(known))
@@ -526,78 +586,6 @@ class Classifier:
 
 def _to_standard_error(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
-
-
-def _chunks(stream: Iterable[Input]) -> Iterator[tuple[int, list[Input]]]:
-    """Inputs of a stream, few and then by the thousand, with the place of the first."""
-    chunk: list[Input] = []
-    first, size = 0, min(_FIRST_CHUNK, TEXTS_IN_CHUNK)
-    try:
-        for item in stream:
-            chunk.append(item)
-            if len(chunk) == size:
-                yield first, chunk
-                first, chunk, size = first + size, [], min(2 * size, TEXTS_IN_CHUNK)
-    except Exception:  # whatever the stream raises: what it gave before is predicted
-        if chunk:
-            yield first, chunk
-        raise
-    if chunk:
-        yield first, chunk
-
-
-def _all_clean(texts: Sequence[str]) -> list[str]:
-    """Texts as the model was trained on them, in the memory of some thousand."""
-    clean: list[str] = []
-    for first in range(0, len(texts), TEXTS_IN_CHUNK):
-        whole = list(map(whole_characters, texts[first : first + TEXTS_IN_CHUNK]))
-        at_once = len(whole) >= _BATCH_TO_CLEAN
-        clean += clean_batch(whole).texts if at_once else map(clean_text, whole)
-    return clean
-
-
-def _cell(value: Any) -> Any:
-    """A cell of a table as a text: one that is missing (None, NaN, NA) is empty.
-
-    A number among texts is what a workbook makes of one that has digits alone.
-    """
-    if value is None or type(value).__name__ == "NAType" or value != value:
-        return ""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return cell_text(value, "table") if is_number else value
-
-
-def _listed(texts: Sequence[str]) -> Sequence[str]:
-    """The texts of a list, tuple, array or column; nothing else has them in an order of its own."""
-    if isinstance(texts, str | bytes):
-        raise InputError("expected several texts, found one; for one text write predict([text])[0]")
-    if not isinstance(texts, list | tuple):
-        # A table's elements are the names of its columns, a dictionary's its keys.
-        if (
-            isinstance(texts, Mapping)
-            or hasattr(texts, "columns")
-            or not hasattr(texts, "__getitem__")
-        ):
-            raise InputError(
-                "expected a list of texts, found {kind}; give list(...) of them, a stream to "
-                "predict_iter, a table to predict_frame",
-                kind=type(texts).__name__,
-            )
-        texts = list(texts)
-    _check_texts(texts)
-    return texts
-
-
-def _check_texts(texts: Sequence[str], first: int = 0) -> None:
-    """Refuse what is no text; `first`: the place of the first one in what the user gave."""
-    for place, text in enumerate(texts, first):
-        if not isinstance(text, str):
-            raise InputError(
-                "expected a text (str) at place {where}, counted from 0, found {kind}; leave it "
-                "out or write it as text",
-                where=place,
-                kind=type(text).__name__,
-            )
 
 
 def name_of_model(path: str | Path) -> str:

@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from html import escape
 from itertools import takewhile
 
 from malmoi.errors import InputError
@@ -25,6 +26,11 @@ _MOST_WORDS = 512
 _MOST_CHARACTERS = 2_000_000
 # A probability of 0 or 1 has no log-odds; float32 holds no nearer one.
 _LEAST = 1e-9
+
+# What is printed of an explanation.
+_SHOWN_WORDS = 5
+# Colours of the pages of k-fold, for the label and against it.
+_FOR, _AGAINST = "31, 111, 235", "214, 90, 24"
 
 _words = re.compile(r"\S+").finditer
 # A text, or the two texts of a pair.
@@ -51,7 +57,7 @@ class ExplainedWord:
     second: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Explanation:
     """What carried a prediction.
 
@@ -70,6 +76,27 @@ class Explanation:
     words: tuple[ExplainedWord, ...]
     cut: bool
     predicted: str
+
+    def __repr__(self) -> str:
+        """The label, and the words that weigh most."""
+        heaviest = sorted(self.words, key=lambda word: -abs(word.weight))[:_SHOWN_WORDS]
+        said = ", ".join(f"{word.text} {word.weight:+.2f}" for word in heaviest)
+        return f"<Explanation of {self.label} ({self.score:.2f}): {said}>"
+
+    def _repr_html_(self) -> str:
+        """The words for a notebook: blue for the label, orange against it."""
+        largest = max((abs(word.weight) for word in self.words), default=0.0) or 1.0
+        shown = [
+            f'<span style="background: rgba({_FOR if word.weight > 0 else _AGAINST}, '
+            f'{0.6 * abs(word.weight) / largest:.2f}); border-radius: 3px; padding: 1px 3px" '
+            f'title="{word.weight:+.2f}">{escape(word.text)}</span>'
+            for word in self.words
+        ]
+        second = sum(not word.second for word in self.words)
+        if second < len(shown):
+            shown.insert(second, "<br>")
+        cut = " …" if self.cut else ""
+        return f"<p><b>{escape(self.label)}</b> {self.score:.3f}</p><p>{' '.join(shown)}{cut}</p>"
 
 
 def explain(

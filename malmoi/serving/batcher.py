@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 
 from malmoi.inference.classifier import Classifier
 from malmoi.inference.prediction import Prediction
@@ -215,7 +216,8 @@ class Batcher:
         classifier, alone = parts[0].request.kind
         pairs = None if alone else [pair for part in parts for pair in part.pairs]
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._thread, classifier.predict, texts, pairs)
+        predict = partial(classifier.predict, texts, pairs, progress=False)
+        return await loop.run_in_executor(self._thread, predict)
 
     def _fail(self, request: _Request, error: Exception) -> None:
         if not request.answer.done():

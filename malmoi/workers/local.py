@@ -3,10 +3,12 @@
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 
 from malmoi.command_line import spare_the_collector
 from malmoi.errors import UnfinishedError
@@ -46,8 +48,19 @@ def machine_memory() -> int:
 def starting_workers() -> Iterator[None]:
     """Ctrl-C passes by the processes that start in here; this one hears it afterwards.
 
-    Else it would meet them before `begin_worker`, among their imports.
+    Else it would meet them before `begin_worker`, among their imports. Nor do they run the script
+    again that called us: what they do is all in modules of ours.
     """
+    script, sys.modules["__main__"] = sys.modules["__main__"], ModuleType("__main__")
+    try:
+        with _interrupts_blocked():
+            yield
+    finally:
+        sys.modules["__main__"] = script
+
+
+@contextmanager
+def _interrupts_blocked() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return

@@ -32,12 +32,14 @@ def test_what_is_imported_loads_no_more_than_it_needs() -> None:
             {"pretrain", "tokenizer", "finetune", "kiwipiepy", "pandas", "sklearn"}
             | {"torch", "transformers", "onnxruntime", "huggingface_hub"},
         ),
+        ("from malmoi import cross_validate, evaluate", {"torch", "transformers", "pandas"}),
     ):
         assert not loaded_by(line) & unwanted, line
 
 
 def test_what_is_public_is_there_and_nothing_else() -> None:
-    assert set(dir(malmoi)) == {"Classifier", "InputError", "Prediction", "clean_text"}
+    training = {"cross_validate", "evaluate"}
+    assert set(dir(malmoi)) == {"Classifier", "InputError", "Prediction", "clean_text"} | training
     for name in malmoi.__all__:
         assert getattr(malmoi, name) is not None
     with pytest.raises(AttributeError, match="Klassifier"):

@@ -6,14 +6,13 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Optional
 
 import numpy as np
 
 from malmoi.finetune.data.label_cells import write_list
+from malmoi.finetune.data.source import DataPlace
 from malmoi.inference.tasks import Task, has_values
-from malmoi.labels.database import LabelDatabase
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +61,7 @@ class Examples:
         own_test: texts of the same data, or of a file beside it, that are in no fold.
     """
 
-    path: Path | LabelDatabase
+    path: DataPlace
     labels: list[str]
     ids: list[str]
     texts: list[str]

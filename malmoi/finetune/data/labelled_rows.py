@@ -5,13 +5,13 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import NamedTuple
 
 from malmoi.errors import InputError
 from malmoi.finetune.data.label_cells import write_list
 from malmoi.finetune.data.own_test import SPLIT_COLUMN
 from malmoi.finetune.data.row_format import RowFormat
+from malmoi.finetune.data.source import DataPlace
 from malmoi.inference.tasks import Task, has_values
 from malmoi.labels.database import LabelDatabase
 from malmoi.labels.label_names import normal_label
@@ -51,7 +51,7 @@ _SHARE = re.compile(r"\d{1,2}|100|[01]?\.\d+|\d{1,3}(\.\d+)?%")
 _MOST_DIFFERENT = 1_000
 
 
-def found_form(path: Path | LabelDatabase, form: RowFormat) -> RowFormat:
+def found_form(path: DataPlace, form: RowFormat) -> RowFormat:
     """`form` with the columns of 0 and 1 named that a file has instead of a label column.
 
     Raises:
@@ -106,7 +106,7 @@ def found_form(path: Path | LabelDatabase, form: RowFormat) -> RowFormat:
 
 
 def iter_rows(
-    path: Path | LabelDatabase,
+    path: DataPlace,
     form: RowFormat,
     notes: ReadingNotes | None = None,
 ) -> Iterator[Record]:
@@ -242,7 +242,7 @@ def _zero_one_columns(
     return tuple(found), next(iter(mistaken), None)
 
 
-def _refuse_counts(path: Path, counts: Mapping[str, Counter[str]]) -> None:
+def _refuse_counts(path: DataPlace, counts: Mapping[str, Counter[str]]) -> None:
     """Refuse columns that say how many people, or which share of them, chose each label.
 
     Args:

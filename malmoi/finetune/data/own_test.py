@@ -9,7 +9,7 @@ from typing import Literal
 
 from malmoi.errors import InputError
 from malmoi.finetune.data.row_format import RowFormat
-from malmoi.labels.database import LabelDatabase
+from malmoi.finetune.data.source import DataPlace
 from malmoi.labels.label_names import normal_label
 from malmoi.text.reading.sources import find_sources
 from malmoi.text.record import Record
@@ -62,7 +62,7 @@ def day_of(cell: object) -> date | None:
 class Parts:
     """Tells row by row what is the test, and remembers what was met."""
 
-    def __init__(self, path: Path | LabelDatabase, form: RowFormat) -> None:
+    def __init__(self, path: DataPlace, form: RowFormat) -> None:
         self._path, self._form = path, form
         self._files: dict[str, Part] = {}
         if form.own_test and isinstance(path, Path):

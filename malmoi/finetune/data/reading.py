@@ -16,10 +16,11 @@ from malmoi.finetune.data.labelled_rows import found_form, iter_rows
 from malmoi.finetune.data.own_test import Parts
 from malmoi.finetune.data.rare_labels import JOINED, LEAST_KEPT, treat_rare
 from malmoi.finetune.data.row_format import RowFormat
+from malmoi.finetune.data.source import DataPlace
 from malmoi.finetune.settings import Rare
 from malmoi.inference.learnt_texts import text_keys
 from malmoi.inference.tasks import REGRESSION_LABELS, has_values
-from malmoi.labels.database import LabelDatabase, label_database
+from malmoi.labels.database import label_database
 from malmoi.labels.label_names import (
     SEPARATORS,
     in_order,
@@ -46,14 +47,14 @@ MOST_CHARACTERS = 1 << 29
 
 
 def read_examples(
-    path: Path | LabelDatabase,
+    path: DataPlace,
     labels: Sequence[str] | None = None,
     form: RowFormat | None = None,
     *,
     per_label: int = 1,
     rare: Rare | None = None,
     notes: ReadingNotes | None = None,
-    test: Path | None = None,
+    test: DataPlace | None = None,
 ) -> Examples:
     """Read, clean and check all labelled texts of a file or folder.
 
@@ -110,7 +111,7 @@ def read_examples(
 
 
 def read_test(
-    path: Path | LabelDatabase,
+    path: DataPlace,
     known: Sequence[str],
     form: RowFormat,
     notes: ReadingNotes | None = None,
@@ -126,9 +127,7 @@ def read_test(
     return _read_test(path, form, notes).examples(known=known)
 
 
-def _read_test(
-    path: Path | LabelDatabase, form: RowFormat, notes: ReadingNotes | None
-) -> "_Reader":
+def _read_test(path: DataPlace, form: RowFormat, notes: ReadingNotes | None) -> "_Reader":
     if isinstance(path, Path):
         path = label_database(path) or path
     form = replace(form, own_test=False, group_column=None, label_columns=())
@@ -136,7 +135,7 @@ def _read_test(
 
 
 def _read(
-    path: Path | LabelDatabase,
+    path: DataPlace,
     labels: Sequence[str] | None,
     form: RowFormat,
     notes: ReadingNotes | None,
@@ -152,9 +151,7 @@ def _read(
 class _Reader:
     """Takes row after row; remembers what is wrong until all rows were seen."""
 
-    def __init__(
-        self, path: Path | LabelDatabase, labels: Sequence[str] | None, form: RowFormat
-    ) -> None:
+    def __init__(self, path: DataPlace, labels: Sequence[str] | None, form: RowFormat) -> None:
         self._path, self._form, self._task = path, form, form.task
         self._expected = None if labels is None else set(labels)
         self._labels = None if labels is None else list(labels)

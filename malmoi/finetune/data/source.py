@@ -7,6 +7,10 @@ from pathlib import Path
 from malmoi.errors import InputError
 from malmoi.labels.database import LabelDatabase, label_database
 from malmoi.labels.tasks import TaskDefinition, is_task, read_task, task_with_labels
+from malmoi.text.reading.sources import Source
+
+# Where labelled texts are: a file or folder, the app's database, or a table in memory.
+DataPlace = Path | LabelDatabase | Source
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -14,12 +18,12 @@ class DataSource:
     """What to read.
 
     Attributes:
-        place: file, folder or label database.
+        place: file, folder, label database or table.
         labels: the names expected, in the order in which they are learnt; None: those of the data.
         task: whose texts they are, where a task.toml says so.
     """
 
-    place: Path | LabelDatabase
+    place: DataPlace
     labels: list[str] | None = None
     task: TaskDefinition | None = None
 
@@ -34,7 +38,7 @@ class DataSource:
 
 
 def find_data(
-    data: str | Path | None, labels: Sequence[str] | None, *, has_labels: bool = True
+    data: str | Path | Source | None, labels: Sequence[str] | None, *, has_labels: bool = True
 ) -> DataSource:
     """What `--data` names, else the texts of the project's task with the labels of `--labels`.
 
@@ -57,6 +61,8 @@ def find_data(
                 labels=", ".join(wanted or []),
             )
         return DataSource(place=task.data, labels=wanted, task=task)
+    if isinstance(data, Source):
+        return DataSource(place=data, labels=wanted)
     database = label_database(data)
     if database is not None:
         return DataSource(place=database, labels=wanted)

@@ -107,16 +107,17 @@ def write_predictions(
                     text,
                     *([] if examples.pairs is None else [examples.pairs[place]]),
                     examples.label_of(place),
-                    _shown(examples, predicted[place]),
+                    shown_prediction(examples, predicted[place]),
                     int(fold_of[place]),
                     seed,
                     *row,
-                    *(_shown(examples, said[place]) for said in of_parts),
+                    *(shown_prediction(examples, said[place]) for said in of_parts),
                 ]
                 writer.writerow(guarded_row(cells))
 
 
-def _shown(examples: Examples, predicted: Any) -> str:
+def shown_prediction(examples: Examples, predicted: Any) -> str:
+    """A prediction as a cell, as `Examples.label_of` has the label."""
     if examples.task == "multi":
         return write_list([examples.labels[index] for index in np.flatnonzero(predicted)])
     if has_values(examples.task):

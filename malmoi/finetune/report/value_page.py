@@ -1,11 +1,9 @@
 """What was found out of a model of values, as a page; see `page`."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 
-from malmoi.files import write_at_once
 from malmoi.finetune.data.examples import Examples
 from malmoi.finetune.report.files import pooled_scores
 from malmoi.finetune.report.page import between, rendered
@@ -22,8 +20,7 @@ _CARDS = {
 }
 
 
-def write_value_page(
-    path: Path,
+def value_page(
     examples: Examples,
     result: CrossValidation,
     facts: Mapping[str, Mapping[str, object]],
@@ -31,11 +28,10 @@ def write_value_page(
     notes: Sequence[ScoreRemark] = (),
     intervals: Mapping[str, Sequence[float]] | None = None,
     own_test: tuple[str, str] | None = None,
-) -> None:
-    """Write the page as a whole or not at all.
+) -> str:
+    """The page as HTML.
 
     Args:
-        path: of the page.
         examples: texts with values.
         result: predictions; of several seeds the first is shown.
         facts: `settings` and `environment`, to show.
@@ -55,7 +51,7 @@ def write_value_page(
     ]
     own = [] if own_test is None else [own_test]
     different = np.unique(values)
-    page = rendered(
+    return rendered(
         "values.html",
         is_test=result.folds == 1,
         content={"title": examples.path.name, **facts},
@@ -72,4 +68,3 @@ def write_value_page(
             for place in np.argsort(-errors, kind="stable")[:_MISTAKES]
         ],
     )
-    write_at_once(path, page)

@@ -31,7 +31,7 @@ from malmoi.finetune.report.files import (
 )
 from malmoi.finetune.report.page import ComparedRow, ReportContent, write_report_page
 from malmoi.finetune.report.remarks import remarks_on_alike
-from malmoi.finetune.report.value_page import write_value_page
+from malmoi.finetune.report.value_page import value_page
 from malmoi.finetune.scoring import Evaluation
 from malmoi.finetune.training.cross_validation import CrossValidation
 from malmoi.finetune.training.linear_folds import Added
@@ -125,9 +125,8 @@ def write_run(
     elif has_values(measured.examples.task):
         notes = remarks_on_alike(measured.split)
         facts = {"settings": measured.plan.shown(), "environment": _environment(measured)}
-        write_value_page(
-            page, measured.examples, measured.result, facts, notes=notes, own_test=card
-        )
+        html = value_page(measured.examples, measured.result, facts, notes=notes, own_test=card)
+        write_at_once(page, html)
 
 
 def complete_model(model: Path, measured: Measured, before: np.ndarray | None = None) -> None:

@@ -8,9 +8,9 @@ import stat
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 import zstandard
 
@@ -36,12 +36,17 @@ class Source:
         shown: what messages call it, the path as the user wrote it.
         path: the file, or None for an upload.
         data: the uploaded bytes, where `path` is None.
+        frame: a table in memory instead, see `malmoi.text.reading.frames`.
     """
 
     name: str
     shown: str
     path: Path | None = None
     data: bytes = b""
+    frame: Any = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return self.shown
 
     @property
     def format(self) -> str:
@@ -207,8 +212,10 @@ def source_of_upload(name: str, data: bytes) -> Source:
     return Source(name=name, shown=name, data=data)
 
 
-def find_sources(path: str | Path) -> list[Source]:
+def find_sources(path: str | Path | Source) -> list[Source]:
     """The file given, or every readable file below the folder given, in a fixed order.
+
+    A source is given back as it is.
 
     Hidden files, README*, LICENSE*, *.md, Excel's lock files, the report of a clean corpus, the
     `SOURCE.json` of a fetched one and the `task.toml` of a labelled one are documentation; any
@@ -218,6 +225,8 @@ def find_sources(path: str | Path) -> list[Source]:
         InputError: nothing is there, a pipe or a device is, the file is of an unsupported kind, or
             the folder is a model or holds no readable file.
     """
+    if isinstance(path, Source):
+        return [path]
     path = Path(path)
     if path.is_dir():
         return _sources_in_folder(path)

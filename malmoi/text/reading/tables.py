@@ -32,6 +32,7 @@ from malmoi.text.reading.delimiters import (
     shape_of_lines,
 )
 from malmoi.text.reading.formats import HEAD_BYTES, TEXT_FORMATS, refuse_another_kind
+from malmoi.text.reading.frames import frame_table
 from malmoi.text.reading.json_rows import json_table
 from malmoi.text.reading.nested import texts_inside
 from malmoi.text.reading.notes import BLANK_LINES, SourceNotes
@@ -74,6 +75,9 @@ def open_table(
     Raises:
         InputError: here or while reading: the file is empty, damaged or malformed.
     """
+    if source.frame is not None:
+        yield frame_table(source.frame, notes)
+        return
     with source.open_stored() as stored:
         _refuse_nothing(source, stored)
         if source.format in TEXT_FORMATS:

@@ -83,7 +83,7 @@ def test_a_text_has_the_same_answer_alone_and_in_any_batch(
     model = RELEASED if engine == "onnx-int8" else classifier_directory
     classifier = Classifier.load(model, engine)
     together = classifier.predict(texts())
-    monkeypatch.setattr("malmoi.inference.classifier.TEXTS_IN_CHUNK", 5)
+    monkeypatch.setattr("malmoi.inference.inputs.TEXTS_IN_CHUNK", 5)
     pieces = list(classifier.predict_iter(reversed(texts())))[::-1]
     alone = [classifier.predict([text])[0] for text in texts()]
     for one, other, third in zip(together, alone, pieces, strict=True):
@@ -217,7 +217,7 @@ def test_equal_texts_are_computed_once(
         return logits(batch)
 
     monkeypatch.setattr(classifier._engine, "logits", counting)
-    monkeypatch.setattr("malmoi.inference.classifier.TEXTS_IN_CHUNK", 3)
+    monkeypatch.setattr("malmoi.inference.inputs.TEXTS_IN_CHUNK", 3)
     classifier.predict(["꿈에서", "꿈에서 ", "내일", *["꿈에서"] * 10])
     assert rows == 2
 
@@ -225,7 +225,7 @@ def test_equal_texts_are_computed_once(
 def test_a_stream_is_read_a_little_ahead_only(
     classifier_directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("malmoi.inference.classifier.TEXTS_IN_CHUNK", 10)
+    monkeypatch.setattr("malmoi.inference.inputs.TEXTS_IN_CHUNK", 10)
     taken = 0
 
     def endless() -> Any:
@@ -244,7 +244,7 @@ def test_a_stream_is_read_a_little_ahead_only(
 def test_what_a_stream_gave_before_it_failed_is_predicted(
     classifier_directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("malmoi.inference.classifier.TEXTS_IN_CHUNK", 10)
+    monkeypatch.setattr("malmoi.inference.inputs.TEXTS_IN_CHUNK", 10)
     for before in (0, 3, 10, 25, 64):
 
         def failing(before: int = before) -> Any:
@@ -317,7 +317,7 @@ def test_a_forked_process_predicts_with_torch_as_its_parent(classifier_directory
 def test_what_is_no_text_in_a_stream_is_named_with_its_place(
     classifier_directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("malmoi.inference.classifier.TEXTS_IN_CHUNK", 2)
+    monkeypatch.setattr("malmoi.inference.inputs.TEXTS_IN_CHUNK", 2)
     stream: Any = ["가", "나", "다", None]
     with pytest.raises(InputError, match=r"place 3, .* found NoneType"):
         list(Classifier.load(classifier_directory).predict_iter(stream))
