@@ -19,6 +19,7 @@ from malmoi.app.found_models import (
 )
 from malmoi.app.language import say
 from malmoi.app.model_report import best, better_than, fold_report, labels_of, same_labels
+from malmoi.app.navigation import link_to
 from malmoi.app.plain_text import escaped
 from malmoi.app.visit import Visit
 from malmoi.errors import InputError
@@ -65,8 +66,8 @@ def choose_model(visit: Visit) -> ChosenModel | None:
     except InputError as error:
         explain(
             say(
-                "The model {name} cannot be read. Choose another one on the left, or make it "
-                "again by `python finetune/kfold.py`.",
+                "The model {name} cannot be read. Choose another one on the left, or train it "
+                "again on the page Models.",
                 name=display_name(path),
             ),
             error,
@@ -117,8 +118,8 @@ def _tell_others(missing: str | None) -> None:
         names = ", ".join(escaped(display_name(path)) for path in others)
         st.caption(
             say(
-                "Only models that give one label to one text work here; use the others ({names}) "
-                "by the command `malmoi predict`.",
+                "Only models that give one label to one text work here, so these are not in the "
+                "list: {names}.",
                 names=names,
             )
         )
@@ -161,18 +162,10 @@ def tell_better(path: Path, models: Sequence[Path]) -> None:
 def show_missing_model() -> None:
     """Say how to come by a model."""
     st.warning(
-        say("There is no model yet. Make one by these commands."),
+        say("There is no model yet. Label some texts, then train one on the page Models."),
         icon=":material/model_training:",
     )
-    st.markdown(say("The easiest way: bring back the models of the repository."))
-    st.code("git checkout -- checkpoints", language="bash")
-    st.markdown(say("Your own: pre-train on comments, fine-tune on the sentiment of reviews."))
-    st.code(
-        "python pretrain/run.py --corpus corpora/comments\n"
-        "python finetune/kfold.py --labels 긍정,부정,중립",
-        language="bash",
-    )
-    st.markdown(say("Then press this button."))
+    link_to("models", say("Train a model on these labels"), query={"section": "train"})
     st.button(say("Look for models again"), icon=":material/refresh:")
 
 

@@ -87,15 +87,19 @@ def link_to(module: str, label: str, query: Mapping[str, str] | None = None) -> 
         st.page_link(page, label=label, icon=page.icon, query_params={**held(), **(query or {})})
 
 
-def go_to(module: str) -> None:
+def go_to(module: str, query: Mapping[str, str] | None = None) -> None:
     """Go on with another page, which ends this run; nothing where there is no such page.
 
     What the sidebar holds goes along in the address: Streamlit forgets all widgets here.
+
+    Args:
+        module: of the page.
+        query: what the address is to say beside that.
     """
     if any(page.module == module for page in PAGES):
         # A page is known by its place in the address; this one is never drawn itself.
         page = st.Page(_nothing, url_path=_name_in_address(module))
-        st.switch_page(page, query_params=held())
+        st.switch_page(page, query_params={**held(), **(query or {})})
 
 
 def open_project(name: str, *, to_label: bool) -> None:

@@ -65,12 +65,15 @@ class TrainingJob(ProcessJob):
         return "cancelled" if self.was_cancelled else "failed"
 
 
-def start_training(access: ProjectAccess, *, quick: bool = False) -> TrainingJob:
+def start_training(
+    access: ProjectAccess, *, quick: bool = False, drop_rare: bool = False
+) -> TrainingJob:
     """Train on the labels of a project: `finetune/kfold.py` in a process of its own.
 
     Args:
         access: of a reviewer, for a model can tell what its texts were.
         quick: fit the linear model only, which takes a minute.
+        drop_rare: leave labels with too few texts out, which would end it otherwise.
 
     Raises:
         InputError: the person is no reviewer, or a training of the project is running.
@@ -98,6 +101,7 @@ def start_training(access: ProjectAccess, *, quick: bool = False) -> TrainingJob
             str(output),
             *(["--task", "multi"] if project.kind == "multi" else []),
             *(["--quick"] if quick else []),
+            *(["--rare", "drop"] if drop_rare else []),
         ]
         (place / name).mkdir()
         return _run(access, name, command, output, quick)

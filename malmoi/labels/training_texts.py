@@ -41,9 +41,10 @@ READER = Person(name="malmoi", is_local=True)
 _NAMED = 10
 # Fewer than the variables that a statement of SQLite may have.
 _IDS = 5_000
-# Of the texts to choose from: those that the random share and the order of import hand out next,
-# which want a suggestion, too; those that the last model wanted most. The rest is drawn.
-_NEXT_SHARE, _WANTED_SHARE = 0.1, 0.4
+# Of the texts to choose from, those on people's screens; those that the random share and the order
+# of import hand out next, which want a suggestion, too; and those that the last model wanted most.
+# The rest is drawn.
+_SCREEN_SHARE, _NEXT_SHARE, _WANTED_SHARE = 0.5, 0.1, 0.4
 
 
 # What a training run does not learn, as its report counts it.
@@ -248,7 +249,7 @@ def texts_to_choose_from(access: ProjectAccess, count: int) -> dict[int, str]:
         )
         chosen = dict.fromkeys(
             [
-                *connection.scalars(on_screen.limit(following)),
+                *connection.scalars(on_screen.limit(int(count * _SCREEN_SHARE))),
                 *connection.scalars(by_lottery.limit(following)),
                 *connection.scalars(texts.order_by(TextRow.id).limit(following)),
                 *connection.scalars(highest.limit(int(count * _WANTED_SHARE))),

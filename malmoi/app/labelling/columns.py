@@ -28,5 +28,7 @@ def choose_columns(open_project: OpenProject) -> None:
 
 def shown_columns(project: int) -> Sequence[str]:
     """Those that were chosen in this session, by the id of a project."""
-    shown: Sequence[str] = st.session_state.get(_SHOWN, {}).get(project, ())
+    before = st.session_state.get(_SHOWN, {}).get(project, ())
+    # The card is drawn before the field, whose value is known all the same.
+    shown: Sequence[str] = st.session_state.get(f"{_SHOWN}-{project}", before)
     return shown

@@ -46,8 +46,9 @@ from malmoi.model_folders import find_encoder
 # Texts on which a chosen model is compared with the one that learns. Fewer than of the sample, for
 # both are measured on the same texts (assumption).
 FEWEST_TO_COMPARE = 20
-# Texts that a round looks at. The first has read none before, and somebody waits for it.
-_POOL, _FIRST_POOL = 5_000, 1_000
+# Texts that a round looks at. The first has read none before, and somebody waits for it; each of
+# the next ones reads some more.
+_POOL, _FIRST_POOL, _POOL_OF_LABEL = 5_000, 300, 15
 # Labelled texts whose doubts are kept: the likeliest errors.
 _MOST_DOUBTS = 5_000
 _MOST_PROJECTS = 3
@@ -196,7 +197,9 @@ class Learner:
         # A label that is retired takes its texts away, which changes as much as new ones do.
         if not forced and before and abs(new) < LABELS_A_ROUND:
             return now.result("recent", labels=len(now.texts), new=max(0, new))
-        pool = texts_to_choose_from(access, _POOL if before else _FIRST_POOL)
+        pool = texts_to_choose_from(
+            access, min(_POOL, max(_FIRST_POOL, _POOL_OF_LABEL * len(now.texts)))
+        )
         fitted = learn(self._trainer(access), now.texts, now.ready, is_one=now.is_one)
         learnt = opinion(fitted, now.texts, pool)
         given = given_matrix([text.labels for text in now.texts], learnt.labels)

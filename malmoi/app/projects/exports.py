@@ -1,6 +1,5 @@
 """A project as a file: written in the background, with a bar, then to be downloaded."""
 
-import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -12,17 +11,15 @@ from malmoi.app.explanation import explain
 from malmoi.app.job_bar import draw_job
 from malmoi.app.jobs import Job, Key, jobs
 from malmoi.app.language import say
+from malmoi.app.navigation import link_to
 from malmoi.app.plain_text import file_stem
 from malmoi.app.projects.uploads import UploadFolder
-from malmoi.app.visit import OpenProject, Visit
+from malmoi.app.visit import OpenProject
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
-from malmoi.labels.database import as_part, without_password
 from malmoi.labels.exporting import export_for, export_table
 from malmoi.labels.people import AccessError
-from malmoi.labels.project import Project
 from malmoi.messages import Phrase
-from malmoi.paths import label_database
 from malmoi.text.written_cells import EXCEL_CELL, CutCells
 
 ExportKind = Literal["csv", "xlsx", "jsonl", "parquet", "label-studio", "doccano"]
@@ -85,7 +82,7 @@ def _key(access: ProjectAccess) -> Key:
     return ("export", access.project_id, access.person.name)
 
 
-def draw_exports(visit: Visit, project: OpenProject) -> None:
+def draw_exports(project: OpenProject) -> None:
     """Choose a form, write it, download it."""
     if not project.allows("reviewer"):
         # The store refuses as well; who cannot should not have to try.
@@ -118,7 +115,7 @@ def draw_exports(visit: Visit, project: OpenProject) -> None:
             explain(say("It cannot be exported now."), error)
     _draw_state(project)
     _explain_columns()
-    _draw_training(visit, project)
+    _draw_training()
 
 
 def _draw_state(project: OpenProject) -> None:
@@ -217,21 +214,6 @@ def _explain_columns() -> None:
         )
 
 
-def _draw_training(visit: Visit, project: OpenProject) -> None:
-    with st.expander(say("Train a model on these labels"), icon=":material/model_training:"):
-        st.caption(say("No export is needed: training reads the database itself."))
-        st.code(training_command(visit, project.project), language="bash")
-
-
-def training_command(visit: Visit, project: Project) -> str:
-    """The command that learns from the project, without a password."""
-    url = visit.store.engine.url
-    if url.get_backend_name() == "sqlite":
-        own = Path(url.database or "")
-        is_own = own.absolute() == label_database().absolute()
-        place = str(label_database()) if is_own else str(own)
-    else:
-        place = without_password(url.render_as_string(hide_password=False))
-    several = " --task multi" if project.kind == "multi" else ""
-    data = shlex.quote(f"{place}#{as_part(project.name)}")
-    return f"python finetune/kfold.py --data {data}{several}"
+def _draw_training() -> None:
+    st.caption(say("To learn from these labels no export is needed."))
+    link_to("models", say("Train a model on these labels"), query={"section": "train"})

@@ -12,10 +12,12 @@ from malmoi.app.projects.audit_sentences import sentence
 from malmoi.app.projects.overview import ROLES
 from malmoi.app.visit import OpenProject, Visit
 from malmoi.errors import InputError
+from malmoi.labels.backup import back_up
 from malmoi.labels.people import AccessError
 from malmoi.labels.projects import audit_trail, members, set_member
 from malmoi.labels.roles import ROLES as ROLE_NAMES
 from malmoi.labels.roles import Role
+from malmoi.paths import home
 
 _ENTRIES = 500
 _REFUSED = "settings_role_refused"
@@ -148,16 +150,29 @@ def draw_audit(open_project: OpenProject) -> None:
         st.caption(say("The latest {entries}.", entries=_ENTRIES))
 
 
-def draw_backup(visit: Visit) -> None:
+def draw_backup(visit: Visit, open_project: OpenProject) -> None:
     """How to keep a copy."""
     st.caption(
         say("This copies the whole database as it is at one moment, whoever works on it meanwhile.")
     )
-    # No backup is written over another one.
-    file = f"backups/labels-{local_time(datetime.now(UTC)):%Y-%m-%d-%H%M%S}"
     url = visit.store.engine.url
-    if url.get_backend_name() == "sqlite":
-        st.code(f"malmoi labels backup {file}.db", language="bash")
-    else:
-        st.code(f"pg_dump --format=custom --file={file}.dump {url.database}", language="bash")
-    st.caption(say("How to go back to a copy: docs/how-to/app.md, “Backups”."))
+    if url.get_backend_name() != "sqlite":
+        st.info(say("Whoever keeps the database server makes its copies."), icon=":material/dns:")
+    elif st.button(
+        say("Make a copy"),
+        icon=":material/backup:",
+        key="backup",
+        disabled=not open_project.allows("admin"),
+    ):
+        # No backup is written over another one.
+        name = f"labels-{local_time(datetime.now(UTC)):%Y-%m-%d-%H%M%S}.db"
+        try:
+            with open_project.access.reading("admin"):
+                pass
+            size = back_up(home() / "backups" / name, url.render_as_string(hide_password=False))
+        except (InputError, OSError) as error:
+            explain(say("No copy was made."), error)
+        else:
+            copy = f"backups/{name}"
+            st.success(say("Copied to {copy} ({size:,.1f} MB).", copy=copy, size=size / 2**20))
+    st.caption(say("How to go back to a copy: the guide to the app, “Backups”."))

@@ -86,8 +86,8 @@ def _draw(open_project: OpenProject) -> None:
     # The card keeps its place with and without a guideline: another place would be a new card.
     card, beside = side_by_side("labelling")
     with card:
-        choose_columns(open_project)
         draw_card(open_project)
+        choose_columns(open_project)
     if shown:
         with beside, st.container(key=_GUIDELINE, border=True, height=_PIXELS):
             st.caption(

@@ -43,6 +43,6 @@ def show(visit: Visit) -> None:
     elif view == "export" and visit.open_project is not None:
         visit.open_project.draw_name()
         draw_filling(visit.open_project)
-        draw_exports(visit, visit.open_project)
+        draw_exports(visit.open_project)
     else:
         draw_overview(visit)

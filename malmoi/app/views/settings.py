@@ -46,6 +46,6 @@ def show(visit: Visit) -> None:
     elif section == "audit":
         draw_audit(open_project)
     elif section == "backup":
-        draw_backup(visit)
+        draw_backup(visit, open_project)
     else:
         draw_erasing(open_project)

@@ -5,27 +5,34 @@ from collections import Counter
 
 import streamlit as st
 
+from malmoi.app import learning
 from malmoi.app.explanation import explain, for_visitors
 from malmoi.app.found_models import available_models, model_name
 from malmoi.app.language import say
 from malmoi.app.model_choice import MODEL, use_model
 from malmoi.app.model_report import fold_report
+from malmoi.app.navigation import go_to
+from malmoi.app.plain_text import escaped
 from malmoi.app.training_job import TrainingJob, start_again, start_training, training_jobs
 from malmoi.app.visit import OpenProject, Visit
 from malmoi.errors import InputError
+from malmoi.inference.labelling.labels_needed import FEWEST_OF_LABEL
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.project_numbers import LastChange, last_change
+from malmoi.labels.projects import read_project
 from malmoi.labels.training_texts import (
     DIFFERING,
     RETIRED,
     RETIRED_OF_SEVERAL,
+    labelled_texts,
     left_out_of_training,
 )
 from malmoi.messages import Phrase
 from malmoi.progress import rounded_time
 
 _SECONDS_TO_LOOK_AGAIN = 3.0
-_LINES_SHOWN = 15
+# Of rare labels, those with a button.
+_MOST_RARE = 3
 _TIMES = {
     "s": Phrase("{number} s"),
     "min": Phrase("{number} min"),
@@ -74,6 +81,10 @@ def _show_start(open_project: OpenProject) -> None:
             ),
             icon=":material/label_off:",
         )
+    learnt = _learnt(str(access.engine.url), access.project_id, last_change(access), access)
+    rare = {label: texts for label, texts in learnt.items() if len(texts) < FEWEST_OF_LABEL}
+    enough = len(learnt) - len(rare) > 1
+    _tell_rare(open_project, rare, enough)
     train, quick, _ = st.columns([1, 1, 1])
     wanted: bool | None = None
     if train.button(
@@ -82,6 +93,7 @@ def _show_start(open_project: OpenProject) -> None:
         icon=":material/model_training:",
         width="stretch",
         key="train",
+        disabled=not enough,
     ):
         wanted = False
     if quick.button(
@@ -92,13 +104,13 @@ def _show_start(open_project: OpenProject) -> None:
         if is_one
         else say("For projects of exactly one label a text only."),
         key="train_quick",
-        disabled=not is_one,
+        disabled=not (is_one and enough),
     ):
         wanted = True
     if wanted is None:
         return
     try:
-        start_training(open_project.access, quick=wanted)
+        start_training(open_project.access, quick=wanted, drop_rare=bool(rare))
     except (InputError, OSError) as error:
         explain(
             say("The training cannot be started."),
@@ -113,6 +125,63 @@ def _left_out(
     url: str, project_id: int, change: LastChange, _access: ProjectAccess
 ) -> Counter[str]:
     return left_out_of_training(_access)
+
+
+@st.cache_data(max_entries=50, show_spinner=False)
+def _learnt(
+    url: str, project_id: int, change: LastChange, _access: ProjectAccess
+) -> dict[str, list[int]]:
+    """The texts that can be learnt, by their labels."""
+    offered = read_project(_access).label_names
+    found: dict[str, list[int]] = {}
+    for text in labelled_texts(_access):
+        for label in text.labels:
+            if label in offered:
+                found.setdefault(label, []).append(text.text_id)
+    return found
+
+
+def _tell_rare(open_project: OpenProject, rare: dict[str, list[int]], enough: bool) -> None:
+    """Before anybody waits: which labels have too few texts, and where more of them are."""
+    titles = open_project.project.titles
+    if rare:
+        missing = ", ".join(
+            say(
+                "{label} {texts:text}",
+                label=escaped(titles.get(label, label)),
+                texts=FEWEST_OF_LABEL - len(texts),
+            )
+            for label, texts in rare.items()
+        )
+        left_out = say("Begun like this, it learns without them.") if enough else ""
+        st.warning(
+            f"{say('Still needed: {missing}.', missing=missing)} {left_out}",
+            icon=":material/playlist_add:",
+        )
+        with st.container(horizontal=True):
+            for label, texts in list(rare.items())[:_MOST_RARE]:
+                name = escaped(titles.get(label, label))
+                if st.button(
+                    say("Find texts that may be {name}", name=name),
+                    icon=":material/search:",
+                    key=f"find-{label}",
+                ):
+                    _find(label, texts[-1])
+    if not enough:
+        st.info(
+            say("Two labels with {fewest} texts each are needed.", fewest=FEWEST_OF_LABEL),
+            icon=":material/info:",
+        )
+
+
+def _find(label: str, text_id: int) -> None:
+    """Go on to the texts that are like one with a label; else to those that a model gives it."""
+    if learning.reads_meaning():
+        go_to("explore", {"similar": str(text_id)})
+    st.session_state["explore_suggested"] = label
+    st.session_state["explore_state"] = "open"
+    st.session_state["explore_order"] = "surest"
+    go_to("explore")
 
 
 def _show_running(job: TrainingJob) -> None:
@@ -138,12 +207,6 @@ def _show_running(job: TrainingJob) -> None:
         if progress.seconds_left is not None:
             left = shown_time(progress.seconds_left)
             st.caption(say("About {left} left", left=left))
-    with st.expander(say("Log")):
-        st.code(
-            for_visitors("\n".join(job.said()[-_LINES_SHOWN:])) or "…",
-            language=None,
-            wrap_lines=True,
-        )
     if st.button(say("Cancel"), icon=":material/stop_circle:", key="cancel_training"):
         job.cancel()
         st.caption(say("It is stopping; finished folds are kept. Press again to end it at once."))
@@ -183,8 +246,6 @@ def _show_ended(open_project: OpenProject, job: TrainingJob) -> None:
                 )
                 return
             st.rerun()
-    with st.expander(say("Log")):
-        st.code(for_visitors("\n".join(job.said()[-100:])) or "—", language=None, wrap_lines=True)
 
 
 def shown_time(seconds: float) -> str:
@@ -207,9 +268,7 @@ def _offer(job: TrainingJob) -> None:
             )
         )
     if found is None:
-        st.caption(
-            say("A model of several labels a text is used by `malmoi predict`, not in the app.")
-        )
+        st.caption(say("A model of several labels a text fills the rest, and suggests nothing."))
         return
     in_use = st.session_state.get(MODEL) == model_name(found)
     st.button(

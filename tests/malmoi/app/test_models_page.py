@@ -20,6 +20,7 @@ from malmoi.labels.scores import ModelQuality, write_scores
 from malmoi.model_folders import find_classifiers
 from tests.malmoi.app.conftest import LABELS, make_model
 from tests.malmoi.app.pages import open_page, shown
+from tests.malmoi.app.project_pages import made, vote
 
 
 def model(
@@ -228,11 +229,34 @@ def test_who_may_train(workplace: Path) -> None:
 
 
 def test_a_quick_model_is_for_one_label_a_text(workplace: Path) -> None:
-    labels = [ProjectLabel(name="가"), ProjectLabel(name="나")]
-    me = Person(name="local", is_local=True)
-    ProjectStore().create(me, NewProject(name="글", labels=labels, kind="multi"))
+    access = made(*(f"{n}번째 글" for n in range(10)), kind="multi")
+    vote(access, "지은", ["긍정", "부정"] * 5)
     page = open_page("models", section="train")
     assert page.button(key="train_quick").disabled and not page.button(key="train").disabled
+
+
+def test_rare_labels_are_told_before_the_training(workplace: Path) -> None:
+    """What is missing, where more of it is found, and that the training leaves it out."""
+    started = {}
+
+    def note(access: object, **how: bool) -> None:
+        started.update(how)
+
+    access = made(*(f"{n}번째 글" for n in range(20)))
+    vote(access, "지은", ["긍정", "부정"] * 4 + ["긍정"])
+    page = open_page("models", section="train")
+    assert "2건이 더 필요" not in shown(page) and "부정 1건" in shown(page)
+    assert page.button(key="train").disabled and "두 가지" in shown(page)
+    vote(access, "민수", ["긍정", "부정"] * 8 + ["중립"] * 3)
+    page = open_page("models", section="train")
+    assert "중립 2건" in shown(page) and "빼고" in shown(page)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("malmoi.app.views.training.start_training", note)
+        page.button(key="train").click().run()
+    assert started == {"quick": False, "drop_rare": True}
+    page.button(key="find-중립").click().run()
+    assert not page.exception
+    assert page.session_state["explore_suggested"] == "중립"
 
 
 def test_a_training_that_is_done_says_how_good_and_where_suggestions_are_chosen(

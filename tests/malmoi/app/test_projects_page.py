@@ -2,7 +2,6 @@
 
 import json
 import os
-import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -17,9 +16,7 @@ from malmoi.app.projects.imports import ImportOrder, start_import
 from malmoi.app.projects.label_rows import as_typed, typed_labels
 from malmoi.app.projects.preview import label_values, look_at
 from malmoi.app.projects.uploads import UploadFolder, names_apart, shown_name
-from malmoi.app.views.projects import VIEW
 from malmoi.errors import InputError
-from malmoi.labels.database import label_database
 from malmoi.labels.importing import WayOfReading
 from malmoi.labels.projects import read_project
 from malmoi.labels.review import progress, texts_with_votes
@@ -471,16 +468,6 @@ def test_a_task_of_label_studio_has_its_text_in_any_field(workplace: Path, field
         ("1번 손님이 쓴 글", ("긍정",)),
         ("2번 손님이 쓴 글", ("긍정",)),
     ]
-
-
-@pytest.mark.parametrize(("kind", "flag"), [("single", ""), ("multi", " --task multi")])
-def test_the_command_to_train_fits_the_project(workplace: Path, kind: str, flag: str) -> None:
-    made("글", name="A/B 100%", kind=kind)
-    page = open_page()
-    page.button_group(key=VIEW).set_value("export").run()
-    (command,) = [one.value for one in page.code if "kfold.py" in one.value]
-    data = shlex.split(command)[3]
-    assert command.endswith(f"'{flag}") and label_database(data).part == "A/B 100%"  # type: ignore[union-attr]
 
 
 def test_a_workbook_that_cuts_texts_says_so(workplace: Path) -> None:

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -295,8 +296,11 @@ def test_every_backup_has_a_name_of_its_own(
 ) -> None:
     set_member(made(), "anna@b.kr", "admin")
     page = as_member(monkeypatch, "anna@b.kr", "settings", {"section": "backup"})
-    name = r"malmoi labels backup backups/labels-\d{4}-\d\d-\d\d-\d{6}\.db"
-    assert [bool(re.fullmatch(name, one.value)) for one in page.code] == [True]
+    by_label(page.button, "사본 만들기").click().run()
+    (copy,) = (workplace / "backups").iterdir()
+    assert f"backups/{copy.name}" in shown(page) and not page.code
+    with sqlite3.connect(copy) as found:
+        assert found.execute("SELECT name FROM malmoi_projects").fetchall() == [("리뷰",)]
 
 
 def test_two_labels_are_merged_with_a_count_before(
