@@ -15,6 +15,7 @@ from malmoi.errors import InputError
 if TYPE_CHECKING:
     __version__: str
 
+    from malmoi.analysis.analysing import report
     from malmoi.finetune.api import cross_validate, evaluate
     from malmoi.inference.classifier import Classifier, Prediction
     from malmoi.text.cleaning.cleaner import clean_text
@@ -26,6 +27,7 @@ __all__ = [
     "clean_text",
     "cross_validate",
     "evaluate",
+    "report",
 ]
 
 _PLACES = {
@@ -34,6 +36,7 @@ _PLACES = {
     "clean_text": "malmoi.text.cleaning.cleaner",
     "cross_validate": "malmoi.finetune.api",
     "evaluate": "malmoi.finetune.api",
+    "report": "malmoi.analysis.analysing",
 }
 
 prepare_environment()

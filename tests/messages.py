@@ -9,6 +9,7 @@ from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from pathlib import Path
 
+import jinja2
 from babel.messages import Catalog
 from babel.messages.pofile import read_po, write_po
 
@@ -17,7 +18,9 @@ from tests.test_house import PRODUCT, imports, name_of
 ROOT = Path(__file__).parents[1]
 KOREAN = ROOT / "malmoi/messages/ko.po"
 # What takes a sentence first, beside the errors: other rooms have functions called say.
-CALLS = {"Phrase": "malmoi", "say": "malmoi/app"}
+CALLS = {"Phrase": ("malmoi",), "say": ("malmoi/app", "malmoi/analysis")}
+# The pages of these have sentences, too.
+TEMPLATES = "malmoi/analysis/templates"
 ERRORS = {
     "AccessError",
     "EmptySourceError",
@@ -53,7 +56,7 @@ def sentences() -> Iterator[Sentence]:
             if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args):
                 continue
             called, said = node.func.id, node.args[0]
-            room = "malmoi" if called in ERRORS else CALLS.get(called, "nowhere")
+            room = ("malmoi",) if called in ERRORS else CALLS.get(called, ("nowhere",))
             if name.startswith(room) and isinstance(said, ast.Constant):
                 yield Sentence(
                     path=name,
@@ -61,6 +64,24 @@ def sentences() -> Iterator[Sentence]:
                     text=said.value,
                     facts={str(keyword.arg) for keyword in node.keywords} - {"place"},
                     is_said=called == "say",
+                )
+    yield from sentences_of_templates()
+
+
+def sentences_of_templates() -> Iterator[Sentence]:
+    """What templates say."""
+    for path in sorted((ROOT / TEMPLATES).glob("*.html")):
+        parsed = jinja2.Environment().parse(path.read_text(encoding="utf-8"))
+        for call in parsed.find_all(jinja2.nodes.Call):
+            if isinstance(call.node, jinja2.nodes.Name) and call.node.name == "say":
+                said = call.args[0]
+                assert isinstance(said, jinja2.nodes.Const)
+                yield Sentence(
+                    path=path.relative_to(ROOT).as_posix(),
+                    line=call.lineno,
+                    text=said.value,
+                    facts={one.key for one in call.kwargs},
+                    is_said=True,
                 )
 
 
@@ -72,7 +93,8 @@ def modules_of_the_app() -> list[Path]:
         if not name_of(path).startswith(tuple(SAID_TO_COMMANDS))
     }
     found: set[str] = set()
-    todo = {name for name in known if name.startswith("malmoi.app")} | {"malmoi.finetune.kfold"}
+    todo = {name for name in known if name.startswith("malmoi.app")}
+    todo |= {"malmoi.finetune.kfold", "malmoi.commands.report"}
     while todo:
         name = todo.pop()
         found.add(name)

@@ -17,7 +17,7 @@ ROOMS = {
     "app": set(),
 }
 # Floors of the library, the lowest first; what is not named here is the ground floor.
-FLOORS = ("", "text", "labels", "inference", "publishing", "serving", "commands")
+FLOORS = ("", "text", "labels", "inference", "analysis", "publishing", "serving", "commands")
 PRODUCT = sorted((ROOT / "malmoi").rglob("*.py"))
 # The commands of a clone, a few lines each.
 SCRIPTS = [path for room in ROOMS for path in (ROOT / room).glob("*.py")]

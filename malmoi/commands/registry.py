@@ -6,6 +6,7 @@ COMMANDS = {
     "clean": ("malmoi.commands.clean", "clean texts and drop duplicates"),
     "stats": ("malmoi.commands.stats", "count what is in a corpus"),
     "predict": ("malmoi.commands.predict", "label the texts of files, or of a pipe"),
+    "report": ("malmoi.commands.report", "say what texts are about: shares, words, themes"),
     "serve": ("malmoi.commands.serve", "answer HTTP requests with a classifier"),
     "explain": ("malmoi.commands.explain", "show which words carried a decision"),
     "evaluate": ("malmoi.finetune.evaluate", "score a classifier on labelled texts"),

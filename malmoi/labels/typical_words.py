@@ -37,7 +37,7 @@ class TypicalWords:
 def typical_words(access: ProjectAccess, *, count: int = 12) -> TypicalWords:
     """Nouns, verbs and adjectives that stand in the texts of a label more than in the others.
 
-    By the log-likelihood ratio of Dunning (Computational Linguistics 1993), over a random sample of
+    By weighted log-odds (`malmoi.text.label_keywords`), over a random sample of
     labelled texts. A text with several labels counts for each. For an annotator: by own labels.
 
     Args:

@@ -83,6 +83,12 @@ def morphemes(text: str) -> list[tuple[str, str]]:
     return found
 
 
+def content_words(text: str) -> set[tuple[str, WordClass]]:
+    """The nouns, verbs and adjectives of a text in their dictionary form, less `STOP_WORDS`."""
+    words = {word for word in map(_dictionary_word, morphemes(text)) if word is not None}
+    return {word for word in words if word[0] not in STOP_WORDS}
+
+
 def find_keywords(texts: Iterable[str], count: int = 30) -> Keywords:
     """The nouns, verbs and adjectives that stand in most texts, `STOP_WORDS` left out.
 
@@ -92,11 +98,8 @@ def find_keywords(texts: Iterable[str], count: int = 30) -> Keywords:
     analysed = 0
     for text in texts:
         analysed += 1
-        counts.update({word for word in map(_dictionary_word, morphemes(text)) if word is not None})
-    ranked = sorted(
-        (item for item in counts.items() if item[0][0] not in STOP_WORDS),
-        key=lambda item: (-item[1], item[0]),
-    )
+        counts.update(content_words(text))
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     keywords = [
         Keyword(word=word, word_class=word_class, texts=number)
         for (word, word_class), number in ranked[:count]

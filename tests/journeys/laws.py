@@ -14,10 +14,17 @@ from typing import Any
 
 import openpyxl
 import pandas as pd
-from hypothesis import note
+from hypothesis import currently_in_test_context
+from hypothesis import note as hypothesis_note
 
 from malmoi.__main__ import main
 from tests.journeys.files import DirtyFile, Written, write
+
+
+def note(words: str) -> None:
+    """Said where a journey of many fails; a single one says what it did by itself."""
+    if currently_in_test_context():
+        hypothesis_note(words)
 
 
 @dataclass(frozen=True)

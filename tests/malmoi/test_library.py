@@ -38,8 +38,8 @@ def test_what_is_imported_loads_no_more_than_it_needs() -> None:
 
 
 def test_what_is_public_is_there_and_nothing_else() -> None:
-    training = {"cross_validate", "evaluate"}
-    assert set(dir(malmoi)) == {"Classifier", "InputError", "Prediction", "clean_text"} | training
+    more = {"cross_validate", "evaluate", "report"}
+    assert set(dir(malmoi)) == {"Classifier", "InputError", "Prediction", "clean_text"} | more
     for name in malmoi.__all__:
         assert getattr(malmoi, name) is not None
     with pytest.raises(AttributeError, match="Klassifier"):

@@ -26,7 +26,7 @@ def draw_words(open_project: OpenProject) -> None:
     st.caption(
         say(
             "Nouns, verbs and adjectives that stand in the texts of a label more than in others, "
-            "over {texts:labelled text} drawn at random (log-likelihood ratio).",
+            "over {texts:labelled text} drawn at random (weighted log-odds).",
             texts=found.texts,
         )
     )

@@ -5,17 +5,15 @@ read it. Texts come from anywhere, so the templates escape everything, and the p
 forbids scripts and requests. One label a text; several are not supported.
 """
 
-import json
-import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import numpy as np
 
+from malmoi.analysis import templates
 from malmoi.files import write_at_once
 from malmoi.finetune.data.examples import Contradiction
 from malmoi.finetune.evaluation.calibration import (
@@ -47,8 +45,6 @@ _MATRIX_LABELS = 60
 _SHOWN_WISHES = (80, 85, 90, 95, 98, 99)
 # From here on the names of the columns stand upright.
 _MANY_LABELS = 9
-# Characters that a page may not contain, or that UTF-8 cannot write (halves of surrogate pairs).
-_FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,36 +175,18 @@ def report_page(content: ReportContent, *, keywords: bool = True) -> str:
 
 def rendered(template: str, *, is_test: bool, **context: Any) -> str:
     """A page by one of the templates; what stands around its sections is of k-fold or a test."""
-    written = (
-        _templates()
-        .get_template(template)
-        .render(created=time.strftime("%Y-%m-%d %H:%M"), is_test=is_test, **context)
+    return templates.rendered(
+        template,
+        Path(__file__).with_name("templates"),
+        created=time.strftime("%Y-%m-%d %H:%M"),
+        is_test=is_test,
+        **context,
     )
-    return _FORBIDDEN.sub("\ufffd", written.lstrip())
 
 
 def between(interval: Sequence[float] | None) -> str:
     """An interval behind the name of a score; nothing where there is none."""
     return "" if interval is None else f" (95% 구간 {interval[0]:.3f}~{interval[1]:.3f})"
-
-
-def _templates() -> jinja2.Environment:
-    """The templates beside this file; what they are given is escaped."""
-    templates = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).with_name("templates")),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    templates.filters["number"] = format
-    # A setting as it is, and what is not a plain value as JSON.
-    templates.filters["plainly"] = lambda value: (
-        str(value)
-        if value is None or isinstance(value, str | int | float)
-        else json.dumps(value, ensure_ascii=False, default=str)
-    )
-    return templates
 
 
 def _sd(values: Sequence[float]) -> float:

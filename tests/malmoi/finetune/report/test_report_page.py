@@ -217,4 +217,4 @@ def test_keywords_are_on_the_page() -> None:
     )
     page = Page(report_page(given))
     assert "keywords" in page.ids
-    assert "악몽" in page.text[page.text.index("로그 가능도비") :]
+    assert "악몽" in page.text[page.text.index("로그 오즈비") :]
