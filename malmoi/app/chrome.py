@@ -16,6 +16,26 @@ _STYLE = """
 @media (max-width: 768px) {
   [data-testid="stMainBlockContainer"] { padding-top: 4rem; }
 }
+h1 { font-size: 1.5rem !important; padding: 0 0 0.5rem !important; }
+h3 { font-size: 1.15rem !important; padding: 0 0 0.25rem !important; }
+/* Korean lines break between words. */
+[data-testid="stMarkdownContainer"] :is(p, li) { word-break: keep-all; overflow-wrap: anywhere; }
+/* Light text with the contrast that WCAG asks for. */
+[data-testid="stCaptionContainer"] { opacity: 0.75 !important; }
+/* Labels to edit: a table under heads, on a phone a card each. */
+@media (min-width: 641px) {
+  [class*="st-key-label_row"] [data-testid="stWidgetLabel"],
+  [class*="st-key-label_row"] [data-testid="stCheckbox"] [data-testid="stMarkdownContainer"] {
+    display: none;
+  }
+}
+@media (max-width: 640px) {
+  .st-key-label_heads { display: none; }
+  [class*="st-key-label_row"] {
+    border: 1px solid #cbd3d0; border-radius: 0.5rem; padding: 0.75rem;
+  }
+  [class*="st-key-label_row"] [data-testid="stColumn"] { min-width: 40%; flex: 1 1 40%; }
+}
 [data-testid="InputInstructions"] { display: none; }
 [data-testid="stElementToolbar"] { display: none; }
 </style>

@@ -17,23 +17,31 @@ from malmoi.messages import Phrase
 
 @dataclass(frozen=True, kw_only=True)
 class AppPage:
-    """A page: `malmoi.app.views.MODULE.show(visit)`, under `/MODULE` in the address."""
+    """A page: `malmoi.app.views.MODULE.show(visit)`, under `/MODULE` in the address.
+
+    Attributes:
+        module: of the page.
+        title: of its entry in the menu, and above it.
+        icon: of its entry, by Material's name.
+        of_project: it is about a project, and stands in the menu where there is one.
+    """
 
     module: str
     title: str
     icon: str
+    of_project: bool = False
 
 
 PAGES = (
     AppPage(module="projects", title=Phrase("Projects"), icon="folder_open"),
-    AppPage(module="labelling", title=Phrase("Labelling"), icon="label"),
-    AppPage(module="review", title=Phrase("Review"), icon="rule"),
-    AppPage(module="explore", title=Phrase("Explore"), icon="manage_search"),
-    AppPage(module="status", title=Phrase("Status"), icon="monitoring"),
+    AppPage(module="labelling", title=Phrase("Labelling"), icon="label", of_project=True),
+    AppPage(module="review", title=Phrase("Review"), icon="rule", of_project=True),
+    AppPage(module="explore", title=Phrase("Explore"), icon="manage_search", of_project=True),
+    AppPage(module="status", title=Phrase("Status"), icon="monitoring", of_project=True),
     AppPage(module="single", title=Phrase("One text"), icon="edit_note"),
     AppPage(module="file", title=Phrase("File"), icon="table"),
     AppPage(module="models", title=Phrase("Models"), icon="neurology"),
-    AppPage(module="settings", title=Phrase("Settings"), icon="settings"),
+    AppPage(module="settings", title=Phrase("Settings"), icon="settings", of_project=True),
 )
 
 _DRAWN, _NEXT_VIEW = "pages", "next_projects_view"
@@ -56,17 +64,18 @@ def draw() -> None:
         return
     pages = {
         page.module: st.Page(
-            _drawing(page.module, visit),
+            _drawing(page, visit),
             title=say(page.title),
             icon=f":material/{page.icon}:",
             url_path=_name_in_address(page.module),
             default=page.module == _DEFAULT,
+            visibility="hidden" if page.of_project and not visit.open_project else "visible",
         )
         for page in PAGES
     }
     st.session_state[_DRAWN] = pages
     other_name = st.Page(
-        _drawing(_DEFAULT, visit),
+        _drawing(PAGES[0], visit),
         title=say(PAGES[0].title),
         url_path=_DEFAULT,
         visibility="hidden",
@@ -107,12 +116,17 @@ def open_project(name: str, *, to_label: bool) -> None:
     open_project_named(name)
     if to_label:
         go_to("labelling")
-    st.session_state[_NEXT_VIEW] = "list"
+    show_next("list")
+
+
+def show_next(view: str) -> None:
+    """Go on with a part of the page 작업; ends this run."""
+    st.session_state[_NEXT_VIEW] = view
     st.rerun()
 
 
 def next_projects_view() -> str | None:
-    """The part of the page 작업 that `open_project` asks for, told once; None: as it is."""
+    """The part of the page 작업 that `show_next` asks for, told once; None: as it is."""
     view: str | None = st.session_state.pop(_NEXT_VIEW, None)
     return view
 
@@ -130,9 +144,15 @@ def _nothing() -> None:
     pass
 
 
-def _drawing(module: str, visit: Visit) -> Callable[[], None]:
+def _drawing(page: AppPage, visit: Visit) -> Callable[[], None]:
     def draw_page() -> None:
-        show: Callable[[Visit], None] = importlib.import_module(f"malmoi.app.views.{module}").show
+        is_first = page.module == _DEFAULT and visit.open_project is None
+        title = "말모이" if is_first else say(page.title)
+        st.set_page_config(page_title=title if is_first else f"{title} · 말모이")
+        st.title(title, anchor=False)
+        show: Callable[[Visit], None] = importlib.import_module(
+            f"malmoi.app.views.{page.module}"
+        ).show
         show(visit)
 
     return draw_page

@@ -56,10 +56,11 @@ def _draw_progress(open_project: OpenProject, numbers: ProjectNumbers) -> None:
         metrics += [
             (say("Disagreement"), done.disagreeing),
             (say("To review"), done.to_review),
-            (say("Decision of review"), numbers.decided or 0),
+            (say("Decided in review"), numbers.decided or 0),
         ]
-    for place, (name, number) in zip(st.columns(len(metrics)), metrics, strict=True):
-        place.metric(name, f"{number:,}")
+    with st.container(horizontal=True, gap="large"):
+        for name, number in metrics:
+            st.metric(name, f"{number:,}", width="content")
 
 
 def _draw_pace(numbers: ProjectNumbers) -> None:

@@ -93,12 +93,16 @@ def choose_texts(key: str) -> ChosenTexts:
             placeholder=say("Arrived fast\nThe box was torn"),
         )
         return ChosenTexts(files=_pasted(text or "", key))
-    uploads = st.file_uploader(
+    return _uploaded(upload_files(key), key)
+
+
+def upload_files(key: str) -> list[Any]:
+    """Draw the field for files of a form alone; the uploads that are in it."""
+    return st.file_uploader(
         say("CSV, TSV, XLSX, JSON, JSONL, Parquet, TXT (.gz and .zst, too)"),
         accept_multiple_files=True,
         key=f"texts-files-{key}",
     )
-    return _uploaded(uploads or [], key)
 
 
 def as_order(chosen: Sequence[ChosenFile]) -> ImportOrder:

@@ -4,7 +4,6 @@ import csv
 import io
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import streamlit as st
 
@@ -55,7 +54,7 @@ def with_defaults(names: Sequence[str]) -> list[ProjectLabel]:
 
 
 def draw_heads(*, with_names: bool) -> None:
-    """The names of the columns."""
+    """The names of the columns; on a phone each field has its own instead."""
     heads = [
         say("Colour"),
         say("Name"),
@@ -63,7 +62,8 @@ def draw_heads(*, with_names: bool) -> None:
         say("Key"),
         say("Meaning"),
     ]
-    places = st.columns([*_WIDTHS, 1.6] if with_names else _WIDTHS)
+    with st.container(key="label_heads"):
+        places = st.columns([*_WIDTHS, 1.6] if with_names else _WIDTHS)
     for place, head in zip(places, heads, strict=False):
         place.caption(head)
     if with_names:
@@ -81,14 +81,14 @@ def edit_label(
         with_names: the name can be changed, and the label retired.
         disabled: it is only shown.
     """
-    places = st.columns([*_WIDTHS, 1.6] if with_names else _WIDTHS, vertical_alignment="center")
-    hidden: Any = {"label_visibility": "collapsed", "disabled": disabled}
+    with st.container(key=f"label_row-{key}"):
+        places = st.columns([*_WIDTHS, 1.6] if with_names else _WIDTHS, vertical_alignment="center")
     color = places[0].color_picker(
-        say("Colour"), label.color or PALETTE[0], key=f"{key}-color", **hidden
+        say("Colour"), label.color or PALETTE[0], key=f"{key}-color", disabled=disabled
     )
     if with_names:
         name = places[1].text_input(
-            say("Name"), label.name, max_chars=200, key=f"{key}-name", **hidden
+            say("Name"), label.name, max_chars=200, key=f"{key}-name", disabled=disabled
         )
     else:
         places[1].text(label.name)
@@ -98,15 +98,19 @@ def edit_label(
         "" if label.title == label.name else label.title,
         placeholder=label.name,
         key=f"{key}-title",
-        **hidden,
+        disabled=disabled,
     )
     letter = places[3].text_input(
-        say("Key"), label.key or "", max_chars=1, key=f"{key}-key", **hidden
+        say("Key"), label.key or "", max_chars=1, key=f"{key}-key", disabled=disabled
     )
-    meaning = places[4].text_input(say("Meaning"), label.meaning, key=f"{key}-meaning", **hidden)
+    meaning = places[4].text_input(
+        say("Meaning"), label.meaning, key=f"{key}-meaning", disabled=disabled
+    )
     retired = label.retired
     if with_names:
-        retired = places[5].checkbox(say("Retire"), label.retired, key=f"{key}-retired", **hidden)
+        retired = places[5].checkbox(
+            say("Retire"), label.retired, key=f"{key}-retired", disabled=disabled
+        )
     return replace(
         label,
         name=name or "",

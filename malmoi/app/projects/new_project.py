@@ -1,6 +1,7 @@
 """A new project: from nothing to the first text on the screen in under a minute."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import streamlit as st
 
@@ -40,9 +41,21 @@ _KINDS: dict[TaskKind, str] = {
 }
 
 
+def new_form() -> str:
+    """Begins the keys of the form that is filled in now."""
+    return f"new{st.session_state.setdefault(_FORM, 0)}"
+
+
+def begin_new_form() -> None:
+    """Empty the form."""
+    st.session_state[_FORM] = st.session_state.get(_FORM, 0) + 1
+
+
 def draw_new_project(visit: Visit) -> None:
     """The form, and what is made of it."""
-    form = f"new{st.session_state.setdefault(_FORM, 0)}"
+    form = new_form()
+    if chosen_files := st.session_state.get(f"texts-files-{form}"):
+        st.session_state.setdefault(f"{form}-name", Path(chosen_files[0].name).stem)
     left, right = st.columns([2, 3])
     with left:
         name = st.text_input(
@@ -110,7 +123,7 @@ def make_project(visit: Visit, new: NewProject, order: ImportOrder | None) -> No
         else:
             explain(say("The project cannot be made."), error)
         return
-    st.session_state[_FORM] += 1  # an empty form for the next one
+    begin_new_form()  # for the next one
     to_label = order is not None
     if order is not None:
         with st.spinner(say("Reading the texts…")):

@@ -27,15 +27,8 @@ _WIDTHS = (4.5, 3, 1.5, 2)
 
 def draw_overview(visit: Visit) -> None:
     """The list, and below it those that are archived once somebody asks for them."""
-    projects = visit.store.list(visit.person)
-    if not projects:
-        st.info(
-            say("There is no project yet. Under ‘New’, give a name, labels and texts to begin."),
-            icon=":material/folder_open:",
-        )
-    else:
-        _draw_list(visit, projects)
-    _draw_archived(visit)
+    _draw_list(visit, visit.store.list(visit.person))
+    draw_archived(visit)
 
 
 def _draw_list(visit: Visit, projects: Sequence[Project]) -> None:
@@ -84,7 +77,8 @@ def _draw_row(visit: Visit, project: Project) -> None:
             _move(visit, project.id, away=True)
 
 
-def _draw_archived(visit: Visit) -> None:
+def draw_archived(visit: Visit) -> None:
+    """Those that are archived, once somebody asks for them."""
     if not st.toggle(say("Show archived projects"), key="projects_archived"):
         return
     away = [

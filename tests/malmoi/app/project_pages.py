@@ -30,11 +30,13 @@ class Upload(io.BytesIO):
         self.name, self.size = name, len(data)
 
 
-def open_page(module: str = "projects") -> AppTest:
+def open_page(module: str = "projects", **query: str) -> AppTest:
     page = AppTest.from_file(str(MAIN), default_timeout=600)
     if module != "projects":
         # A page of a callable is known by its place in the address.
         page.query_params["page"] = module
+    for name, value in query.items():
+        page.query_params[name] = value
     page.run()
     assert not page.exception
     return page

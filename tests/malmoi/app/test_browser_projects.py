@@ -30,7 +30,7 @@ NAME = "가을 <script>document.title='뚫림'</script> **굵게** [a](http://b.
 def page(chromium: "Browser", address: str) -> "Page":
     """The app's first page, loaded."""
     page = new_page(chromium)
-    page.goto(address)
+    page.goto(f"{address}/?view=new")
     page.get_by_role("textbox", name="이름", exact=True).wait_for()
     return page
 

@@ -130,8 +130,8 @@ def test_filters_that_were_cleared_do_not_come_back(page: "Page", address: str) 
     page.get_by_role("button", name="필터 지우기").click()
     page.get_by_text("4건 가운데 1–4").wait_for()
     # With the next click the browser says again what its fields hold.
-    page.get_by_text("깃발이 있는 글만").click()
-    page.get_by_text("필터: 깃발").wait_for()
+    page.get_by_text("표시한 글만").click()
+    page.get_by_text("필터: 표시").wait_for()
     assert file.input_value() == ""
 
 

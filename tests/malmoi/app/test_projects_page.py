@@ -54,7 +54,7 @@ def fill_new(page: AppTest, name: str, labels: str) -> None:
 
 
 def test_a_form_says_what_is_missing_and_keeps_what_is_there(workplace: Path) -> None:
-    page = open_page()
+    page = open_page(view="new")
     by_label(page.button, "만들고 라벨링 시작").click().run()
     assert "이름을 적어" in page.error[0].value
     fill_new(page, "리뷰", "긍정")
@@ -65,7 +65,7 @@ def test_a_form_says_what_is_missing_and_keeps_what_is_there(workplace: Path) ->
 
 
 def test_a_label_that_is_put_before_others_takes_nobodys_key(workplace: Path) -> None:
-    page = open_page()
+    page = open_page(view="new")
     fill_new(page, "리뷰", "긍정, 부정")
     page.run()
     fill_new(page, "리뷰", "중립, 긍정, 부정")
@@ -76,7 +76,7 @@ def test_a_label_that_is_put_before_others_takes_nobodys_key(workplace: Path) ->
 
 
 def test_a_project_is_not_made_without_the_texts_that_were_given(workplace: Path) -> None:
-    page = open_page()
+    page = open_page(view="new")
     page.file_uploader[0].upload("리뷰.csv", b"\x89PNG\r\n\x1a\n\x00\x00", "text/csv")
     fill_new(page, "리뷰", "긍정, 부정")
     page.run()
@@ -90,7 +90,7 @@ def test_a_project_may_begin_with_a_model_that_knows_its_labels(
 ) -> None:
     monkeypatch.setenv("MALMOI_LEARNING", "off")
     make_model(workplace / "runs" / "finetune" / "내 모델")
-    page = open_page()
+    page = open_page(view="new")
     fill_new(page, "메모", "꿈, 일기")
     page.run()
     assert not [one for one in page.selectbox if "제안할 모델" in one.label]
@@ -106,7 +106,7 @@ def test_a_project_may_begin_with_a_model_that_knows_its_labels(
 
 
 def test_pasted_lines_are_texts_whatever_they_look_like(workplace: Path) -> None:
-    page = open_page()
+    page = open_page(view="new")
     by_label(page.button_group, "글").set_value("pasted").run()
     lines = ["text,label", "좋아요,긍정", "", "=cmd()|' /C calc'!A0", "별로, 정말"]
     by_label(page.text_area, "한 줄에 하나)").input("\n".join(lines))
@@ -148,7 +148,7 @@ def test_a_task_of_corpora_is_opened_with_or_without_its_labels(workplace: Path)
     )
     (folder / "tiny.csv").write_text("text,label\n좋다 좋아,긍정\n나쁘다,부정\n", encoding="utf-8")
     for name, with_labels in (("하나", True), ("둘", False)):
-        page = open_page()
+        page = open_page(view="new")
         by_label(page.button_group, "보기").set_value("new").run()
         by_label(page.text_input, "새 작업의 이름").input(name)
         by_label(page.toggle, "라벨도 가져오기").set_value(with_labels)
@@ -165,7 +165,7 @@ def test_the_list_shows_names_as_written_and_archives(workplace: Path) -> None:
     assert ODD_NAME in by_label(page.sidebar.selectbox, "작업").options
     by_label(page.button, "보관").click().run()
     assert read_project(access).archived_at is not None
-    assert "아직 작업이 없습니다" in shown(page)
+    assert by_label(page.button, "예시 열기")
     page.toggle(key="projects_archived").set_value(True).run()
     assert ODD_NAME in shown(page)
     by_label(page.button, "다시 열기").click().run()

@@ -217,7 +217,7 @@ def test_a_reviewer_finds_texts_by_each_filter(project: ProjectAccess) -> None:
         ({"scores": (0, 60)}, [1], r"점수 0–60\%"),
         ({"annotator": "지은", "label": "긍정"}, [1, 2, 3], "사람 지은"),
         ({"annotator": "보람"}, [], "사람 보람"),
-        ({"flagged": True}, [4], "깃발"),
+        ({"flagged": True}, [4], "표시"),
         ({"noted": True}, [3], "메모"),
         ({"source": " 다른 파일 "}, [], "파일 다른 파일"),
         ({"source": "글</b>.txt"}, [1, 2, 3, 4, 5], "파일"),
@@ -353,7 +353,7 @@ def test_status_shows_what_is_done_and_since_when(project: ProjectAccess) -> Non
     shown = page("status")
     assert "기준입니다" in words_of(shown)
     numbers = {one.label: one.value for one in shown.metric}
-    assert (numbers["의견 갈림"], numbers["검수 대기"]) == ("2", "2")
+    assert (numbers["의견 갈린 글"], numbers["검수할 글"]) == ("2", "2")
     people = next(one.value for one in shown.dataframe if "labelled" in one.value)
     assert sorted(people["name"]) == ["**민수**", "지은"]
     adjudicate(project, 2, ["긍정"], request_id="d")
@@ -362,7 +362,7 @@ def test_status_shows_what_is_done_and_since_when(project: ProjectAccess) -> Non
     assert "기준입니다. 그 뒤로" in words_of(shown)
     button(shown, "다시 계산").click().run()
     numbers = {one.label: one.value for one in shown.metric}
-    assert (numbers["검수 대기"], numbers["검수 결정"]) == ("1", "1")
+    assert (numbers["검수할 글"], numbers["검수로 정한 글"]) == ("1", "1")
 
 
 def test_status_counts_the_own_labels_of_whoever_looks(project: ProjectAccess) -> None:
@@ -370,8 +370,8 @@ def test_status_counts_the_own_labels_of_whoever_looks(project: ProjectAccess) -
     # Both may review, so that they share what is kept.
     for name, own in ((None, ("0", "0")), ("보람", ("0", "1"))):
         numbers = {one.label: one.value for one in page("status", name).metric}
-        assert (numbers["내 라벨"], numbers["내가 건너뜀"]) == own
-        assert numbers["의견 갈림"] == "2"
+        assert (numbers["내가 라벨 붙인 글"], numbers["내가 건너뛴 글"]) == own
+        assert numbers["의견 갈린 글"] == "2"
 
 
 def test_unknown_seconds_are_a_dash(project: ProjectAccess) -> None:
@@ -391,7 +391,7 @@ def test_all_parts_of_status_are_computed_again_together(project: ProjectAccess)
     change_labels(project, [replace(first, name="좋음"), *others])
     shown.button_group(key="status_part").set_value("work").run()
     button(shown, "다시 계산").click().run()
-    assert {one.label: one.value for one in shown.metric}["의견 갈림"] == "1"
+    assert {one.label: one.value for one in shown.metric}["의견 갈린 글"] == "1"
     shown.button_group(key="status_part").set_value("agreement").run()
     assert "그 뒤로" not in words_of(shown)
     assert shown.dataframe[0].value["disagreed"].tolist()[0] == 1
