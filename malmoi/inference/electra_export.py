@@ -1,4 +1,7 @@
-"""An ELECTRA classifier that Malmoi has saved to an entry of the cache: no torch, in a second."""
+"""An ELECTRA that Malmoi has saved to a network: no torch, in a second.
+
+Of a classifier an entry of the cache, of an encoder without a head one in memory.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +26,8 @@ _NO_LENGTH = 1 << 31
 EMBEDDINGS = "electra.embeddings"
 
 
-def can_export(folder: Path) -> bool:
-    """Whether `export_electra` has a way; weights are not read."""
+def can_export(folder: Path, *, head: bool = True) -> bool:
+    """Whether it is built without torch, as a classifier or without a head; reads no weights."""
     stated = read_json(folder / _TOKENIZER_CONFIG)
     # Ours take a typed "[SEP]" for text, and were looked through when they were first loaded.
     ours = stated.get("split_special_tokens") and (folder / TOKENIZER).is_file()
@@ -37,13 +40,16 @@ def can_export(folder: Path) -> bool:
         return False
     shapes = {name: tuple(part.get_shape()) for name, part in parts.items()}
     known = all(part.get_dtype() in _FORMATS for part in parts.values())
-    return known and fits(read_config(folder), shapes)
+    return known and fits(read_config(folder), shapes, head=head)
 
 
-def fits(config: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> bool:
+def fits(
+    config: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]], *, head: bool = True
+) -> bool:
     """Whether `electra_network` builds what a config.json describes, of weights of these shapes."""
+    classifies = config.get("architectures") == ["ElectraForSequenceClassification"]
     plain = (
-        config.get("architectures") == ["ElectraForSequenceClassification"]
+        (classifies if head else config.get("model_type") == "electra")
         and config.get("hidden_act", "gelu") == "gelu"
         and config.get("position_embedding_type", "absolute") == "absolute"
         and not config.get("is_decoder")
@@ -52,21 +58,26 @@ def fits(config: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> bo
     try:
         return (
             plain
-            and dict(_expected_shapes(config)).items() <= shapes.items()
+            and dict(_expected_shapes(config, head)).items() <= shapes.items()
             and config["hidden_size"] % config["num_attention_heads"] == 0
         )
     except (KeyError, TypeError, ValueError, ZeroDivisionError):
         return False
 
 
-def _expected_shapes(config: Mapping[str, Any]) -> Iterator[tuple[str, tuple[int, ...]]]:
+def _expected_shapes(
+    config: Mapping[str, Any], head: bool
+) -> Iterator[tuple[str, tuple[int, ...]]]:
     hidden, inner = config["hidden_size"], config["intermediate_size"]
-    embedding, outputs = config["embedding_size"], len(config["id2label"])
+    embedding = config["embedding_size"]
     yield f"{EMBEDDINGS}.word_embeddings.weight", (config["vocab_size"], embedding)
     positions = config["max_position_embeddings"]
     yield f"{EMBEDDINGS}.position_embeddings.weight", (positions, embedding)
     yield f"{EMBEDDINGS}.token_type_embeddings.weight", (config["type_vocab_size"], embedding)
-    products = [("classifier.dense", hidden, hidden), ("classifier.out_proj", outputs, hidden)]
+    products = []
+    if head:
+        outputs = len(config["id2label"])
+        products += [("classifier.dense", hidden, hidden), ("classifier.out_proj", outputs, hidden)]
     norms = [(f"{EMBEDDINGS}.LayerNorm", embedding)]
     if embedding != hidden:
         products += [(f"{EMBEDDINGS}_project", hidden, embedding)]
@@ -96,7 +107,21 @@ def export_electra(folder: Path, entry: Path) -> Exported | None:
         return None
     from malmoi.inference.electra_network import write_electra  # a tenth of a second: onnx
 
-    config, stated = read_config(folder), read_json(folder / _TOKENIZER_CONFIG)
+    config = read_config(folder)
+    found = read_tokenizer(folder, config)
+    if found is None:
+        return None
+    serialized, facts = found
+    description = description_of(config, str(folder), **facts)
+    weights = load_file(folder / WEIGHTS)
+    with write_entry(entry, description, serialized) as scratch:
+        write_electra(scratch, FILES, config, weights)
+    return find_exported(entry)
+
+
+def read_tokenizer(folder: Path, config: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | None:
+    """tokenizer.json, and what of a `ModelDescription` hangs on it; None of one without padding."""
+    stated = read_json(folder / _TOKENIZER_CONFIG)
     tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
     pad = tokenizer.token_to_id(str(stated.get("pad_token")))
     if pad is None or max(tokenizer.get_vocab().values()) >= config["vocab_size"]:
@@ -104,14 +129,9 @@ def export_electra(folder: Path, entry: Path) -> Exported | None:
     tokenizer.no_padding()
     tokenizer.enable_truncation(1, direction=stated.get("truncation_side", "right"))
     bounds = config["max_position_embeddings"], stated.get("model_max_length") or _NO_LENGTH
-    description = description_of(
-        config,
-        str(folder),
-        max_length=int(min(bounds)),
-        pad=pad,
-        token_types=config["type_vocab_size"] > 1,
-    )
-    weights = load_file(folder / WEIGHTS)
-    with write_entry(entry, description, tokenizer.to_str()) as scratch:
-        write_electra(scratch, FILES, config, weights)
-    return find_exported(entry)
+    facts = {
+        "max_length": int(min(bounds)),
+        "pad": pad,
+        "token_types": config["type_vocab_size"] > 1,
+    }
+    return tokenizer.to_str(), facts

@@ -1,6 +1,7 @@
-"""The ONNX network of an ELECTRA classifier, built of its weights by numpy: no torch, no exporter.
+"""The ONNX network of an ELECTRA, built of its weights by numpy: no torch, no exporter.
 
-The last layer is computed for the first token alone, as in `malmoi.inference.first_token`.
+Of a classifier the last layer is computed for the first token alone, as in
+`malmoi.inference.first_token`.
 
 Legend: B texts in a batch, T tokens of the longest text in it, H hidden size, K labels.
 """
@@ -42,6 +43,47 @@ def build_network(
             to compute, and a third of the error (measured).
     """
     graph = _Graph(weights, quantized)
+    hidden, _ = _hidden(graph, config, first_alone=True)
+    first = graph.node("Gather", hidden, graph.constant("first", 0), axis=1)
+    pooled = graph.node("Gelu", graph.linear("classifier.dense", first))
+    graph.linear("classifier.out_proj", pooled, "logits")
+    return graph.model(len(weights["classifier.out_proj.bias"]))
+
+
+def build_features(
+    config: Mapping[str, Any], weights: Weights, *, quantized: bool
+) -> onnx.ModelProto:
+    """Build the network of an encoder whose "logits" are [CLS] and the mean of tokens, [B, 2 H].
+
+    `malmoi.inference.electra_export.fits` is true of it without a head.
+    """
+    graph = _Graph(weights, quantized)
+    node = graph.node
+    hidden, mask = _hidden(graph, config, first_alone=False)
+    first = node("Gather", hidden, graph.constant("first", 0), axis=1)
+    columns = node("Unsqueeze", mask, graph.constant("last", [2]))
+    tokens = graph.constant("tokens", [1])
+    total = node("ReduceSum", node("Mul", hidden, columns), tokens, keepdims=0)
+    mean = node("Div", total, node("ReduceSum", columns, tokens, keepdims=0))
+    node("Concat", first, mean, axis=1, output="logits")
+    return graph.model(2 * config["hidden_size"])
+
+
+def write_electra(
+    folder: Path, files: Mapping[EngineName, str], config: Mapping[str, Any], weights: Weights
+) -> None:
+    """Write what `build_network` builds, by the names in `files`.
+
+    Raises:
+        OSError: they cannot be written.
+    """
+    for engine, name in files.items():
+        network = build_network(config, weights, quantized=engine == "onnx-int8")
+        (folder / name).write_bytes(network.SerializeToString())
+
+
+def _hidden(graph: _Graph, config: Mapping[str, Any], *, first_alone: bool) -> tuple[str, str]:
+    """What the encoder makes of all tokens, [B, T, H], or of the first; and the mask, [B, T]."""
     node, layer_norm = graph.node, _layer_norm(graph, config.get("layer_norm_eps", 1e-12))
     zero, one = graph.constant("zero", [0]), graph.constant("one", [1])
     length = node("Shape", "input_ids", start=1, end=2)
@@ -66,7 +108,7 @@ def build_network(
     for number in range(last := config["num_hidden_layers"]):
         layer = f"electra.encoder.layer.{number}"
         attention, queries = f"{layer}.attention", hidden
-        if number == last - 1:
+        if first_alone and number == last - 1:
             queries, rows = node("Slice", hidden, zero, one, one), bias
         seen = node(
             "Attention",
@@ -82,23 +124,7 @@ def build_network(
         inner = node("Gelu", graph.linear(f"{layer}.intermediate.dense", seen))
         hidden = node("Add", graph.linear(f"{layer}.output.dense", inner), seen)
         hidden = layer_norm(f"{layer}.output.LayerNorm", hidden)
-    first = node("Gather", hidden, graph.constant("first", 0), axis=1)
-    pooled = node("Gelu", graph.linear("classifier.dense", first))
-    graph.linear("classifier.out_proj", pooled, "logits")
-    return graph.model(len(weights["classifier.out_proj.bias"]))
-
-
-def write_electra(
-    folder: Path, files: Mapping[EngineName, str], config: Mapping[str, Any], weights: Weights
-) -> None:
-    """Write what `build_network` builds, by the names in `files`.
-
-    Raises:
-        OSError: they cannot be written.
-    """
-    for engine, name in files.items():
-        network = build_network(config, weights, quantized=engine == "onnx-int8")
-        (folder / name).write_bytes(network.SerializeToString())
+    return hidden, mask
 
 
 def _layer_norm(graph: _Graph, epsilon: float) -> Callable[[str, str], str]:

@@ -24,12 +24,17 @@ class OnnxEngine:
     tokens_in_batch = 1024
 
     def __init__(
-        self, path: Path, name: EngineName, threads: int | None = None, *, output: str | None = None
+        self,
+        network: Path | bytes,
+        name: EngineName,
+        threads: int | None = None,
+        *,
+        output: str | None = None,
     ) -> None:
         """Load a network.
 
         Args:
-            path: the .onnx file.
+            network: the .onnx file, or what stands in one.
             name: says in which number format it is.
             threads: that compute, each a batch of its own; as many as there are cores where it is
                 None. Two threads at one batch wait for each other: measured on two cores, 1.9 times
@@ -43,7 +48,7 @@ class OnnxEngine:
         self.name = name
         self.batches_at_once = threads or available_cores()
         self._session = onnxruntime.InferenceSession(
-            str(path),
+            network if isinstance(network, bytes) else str(network),
             options,
             providers=["CPUExecutionProvider"],
             disabled_optimizers=_SLOW_FUSIONS,

@@ -266,7 +266,7 @@ class Learner:
                 place = find_encoder()
             except InputError:
                 return None  # n-grams of characters and morphemes are enough
-            from malmoi.inference.linear.frozen_encoder import FrozenEncoder  # torch
+            from malmoi.inference.linear.frozen_encoder import FrozenEncoder
 
             self._encoder = FrozenEncoder.load(place)
         return self._encoder

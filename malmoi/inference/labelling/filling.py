@@ -87,7 +87,7 @@ def _trainer() -> QuickTrainer:
         place = find_encoder()
     except InputError:  # n-grams, morphemes and word vectors are enough
         return QuickTrainer(sentences=find_sentence_encoder())
-    from malmoi.inference.linear.frozen_encoder import FrozenEncoder  # torch
+    from malmoi.inference.linear.frozen_encoder import FrozenEncoder
 
     return QuickTrainer(FrozenEncoder.load(place), sentences=find_sentence_encoder())
 

@@ -17,8 +17,6 @@ from malmoi.inference.description import ModelDescription
 from malmoi.inference.engine import Engineless
 from malmoi.inference.engine_choice import Opened
 from malmoi.inference.linear.linear_part import LinearPart
-from malmoi.installed import INSTALL_TORCH, TORCH, need
-from malmoi.messages import Phrase
 
 if TYPE_CHECKING:
     from malmoi.inference.linear.frozen_encoder import FrozenEncoder
@@ -71,14 +69,15 @@ def open_alone(
         encoder: that encoder, where it is in memory.
 
     Raises:
-        InputError: the encoder is missing or damaged; torch, which computes it, is not installed.
+        InputError: the encoder is missing or damaged; torch, which some need, is not installed.
     """
     if part.head is not None:
         if encoder is None:
-            need(Phrase("a linear classifier that reads an encoder"), *TORCH, instead=INSTALL_TORCH)
             from malmoi.inference.linear.frozen_encoder import FrozenEncoder
 
-            encoder = FrozenEncoder.load((folder or Path()) / ENCODER)
+            # What an older version fitted, it fitted on the numbers of fp32.
+            exact = part.analyser == "kiwi"
+            encoder = FrozenEncoder.load((folder or Path()) / ENCODER, exact=exact)
         engine = encoder.with_head(part.head)
         description = replace(encoder.description, labels=part.labels)
         return Opened(engine=engine, tokenizer=encoder.tokenizer, description=description)

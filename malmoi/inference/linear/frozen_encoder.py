@@ -1,115 +1,126 @@
 """An encoder that is not trained: what it makes of a text, for a linear model on top.
 
-Legend: N texts, B texts in a batch, T tokens of the longest text in it, H hidden size, K labels.
+An ELECTRA that Malmoi has saved is computed by ONNX Runtime, in int8 where the processor can; any
+other one, or on a GPU, by torch.
+
+Legend: N texts, B texts in a batch, H hidden size, K labels.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
-from copy import copy
-from inspect import signature
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
+from safetensors.numpy import load_file
 
-from malmoi.devices import choose_device, one_thread_after_fork
 from malmoi.inference.batched_logits import logits_by_length
 from malmoi.inference.batching import PaddedBatch
 from malmoi.inference.description import ModelDescription
-from malmoi.inference.engine import EngineName
-from malmoi.inference.tokenizing import text_tokenizer
-from malmoi.inference.torch_engine import TOKENS_IN_BATCH
+from malmoi.inference.electra_export import can_export, read_tokenizer
+from malmoi.inference.engine import Engine, Engineless, EngineName
+from malmoi.inference.processor import has_gpu, suited_engine
+from malmoi.inference.tokenizing import FastTokenizer, TextTokenizer
+from malmoi.installed import INSTALL_TORCH, TORCH, need
 from malmoi.messages import Phrase
-from malmoi.model_folders import discriminator_folder
-from malmoi.transformers_models import (
-    load_model,
-    load_tokenizer,
-    longest_input,
-    save_model,
-    takes_token_types,
-)
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
+from malmoi.model_folders import WEIGHTS, discriminator_folder, read_config
 
 # Tokens of a window, as fine-tuning has by default.
-_MAX_LENGTH = 128
+MAX_LENGTH = 128
 
 
+@dataclass(frozen=True, kw_only=True)
 class FrozenEncoder:
-    """An encoder without a head; an engine whose logits are [CLS] and the mean of all tokens.
+    """An encoder without a head; safe to use from several threads.
 
-    Safe to use from several threads.
+    Attributes:
+        engine: whose logits are [CLS] and the mean of all tokens, float32 [B, 2 H].
+        tokenizer: of clean texts.
+        description: has no labels.
+        save: writes encoder and tokenizer into a new folder, for `load`.
     """
 
-    name: EngineName = "torch-fp32"
-    batches_at_once = 1
-
-    def __init__(self, model: PreTrainedModel, tokenizer: Any) -> None:
-        """Take over a model and its tokenizer."""
-        self._device = choose_device()
-        self.place = self._device.type
-        self.tokens_in_batch = TOKENS_IN_BATCH[self._device.type]
-        self._model, self._stock_tokenizer = model.eval().to(self._device), tokenizer
-        self._head: torch.Tensor | None = None
-        self._takes_types = "token_type_ids" in signature(model.forward).parameters
-        self.description = ModelDescription(
-            labels=[],
-            max_length=min(_MAX_LENGTH, longest_input(model, tokenizer)),
-            pad=int(tokenizer.pad_token_id),
-            token_types=takes_token_types(model),
-        )
-        self.tokenizer = text_tokenizer(tokenizer, self.description)
+    engine: Engine
+    tokenizer: TextTokenizer
+    description: ModelDescription
+    save: Callable[[Path], None]
 
     @classmethod
-    def load(cls, folder: Path) -> FrozenEncoder:
+    def load(cls, folder: Path, *, exact: bool = False) -> FrozenEncoder:
         """Load an encoder, or a run of pre-training; a head that it has is left out.
 
+        Args:
+            folder: has it.
+            exact: in fp32.
+
         Raises:
-            InputError: the folder has no model that can be loaded.
+            InputError: the folder has no model that can be loaded, or one for which torch is
+                needed, and it is not installed.
         """
-        from transformers import AutoModel
-
         source = discriminator_folder(folder) if (folder / "discriminator").is_dir() else folder
-        model, _ = load_model(AutoModel, source, Phrase("the encoder"))
-        return cls(model, load_tokenizer(source))
+        config = {} if has_gpu() or not can_export(source, head=False) else read_config(source)
+        found = read_tokenizer(source, config) if config else None
+        if found is None:
+            need(Phrase("a linear classifier that reads an encoder"), *TORCH, instead=INSTALL_TORCH)
+            from malmoi.inference.linear.torch_encoder import TorchEncoder
 
-    def save(self, folder: Path) -> None:
-        """Save encoder and tokenizer, for `load`."""
-        save_model(self._model, self._stock_tokenizer, folder)
+            torch_encoder = TorchEncoder.load(source)
+            return cls(
+                engine=torch_encoder,
+                tokenizer=torch_encoder.tokenizer,
+                description=torch_encoder.description,
+                save=torch_encoder.save,
+            )
+        from malmoi.inference.electra_network import build_features  # a tenth of a second: onnx
+        from malmoi.inference.onnx_engine import OnnxEngine
 
-    def with_head(self, weights: np.ndarray) -> FrozenEncoder:
-        """The same encoder, whose logits are those of `weights`, float32 [2 H, K]."""
-        found = copy(self)
-        found._head = torch.from_numpy(weights.astype(np.float32)).to(self._device)
-        return found
+        name: EngineName = "onnx-fp32" if exact else suited_engine()
+        weights = load_file(source / WEIGHTS)
+        network = build_features(config, weights, quantized=name == "onnx-int8")
+        serialized, facts = found
+        facts["max_length"] = min(MAX_LENGTH, facts["max_length"])
+        description = ModelDescription(labels=[], **facts)
+        return cls(
+            engine=OnnxEngine(network.SerializeToString(), name),
+            tokenizer=FastTokenizer(serialized, description),
+            description=description,
+            save=lambda place: _copy(source, place),
+        )
 
-    def logits(self, batch: PaddedBatch) -> np.ndarray:
-        """Float32 [B, 2 H]: [CLS], then the mean over tokens; [B, K] once it has a head."""
-        one_thread_after_fork(os.getpid())
-        inputs = {"input_ids": batch.input_ids, "attention_mask": batch.attention_mask}
-        if self._takes_types:
-            inputs["token_type_ids"] = batch.token_type_ids
-        given = {name: torch.from_numpy(values).to(self._device) for name, values in inputs.items()}
-        with torch.inference_mode():
-            hidden = self._model(**given).last_hidden_state  # [B, T, H]
-            mask = given["attention_mask"][:, :, None].to(hidden.dtype)
-            mean = (hidden * mask).sum(dim=1) / mask.sum(dim=1).clamp(min=1)
-            found = torch.cat([hidden[:, 0], mean], dim=1)
-            if self._head is not None:
-                found = found @ self._head
-        return found.float().cpu().numpy()
+    def with_head(self, weights: np.ndarray) -> Engine:
+        """An engine whose logits are those of `weights`, float32 [2 H, K]."""
+        return _WithHead(self.engine, weights.astype(np.float32))
 
     def features(self, texts: Sequence[str]) -> np.ndarray:
-        """[CLS] and mean of N clean texts, float32 [N, 2 H]."""
+        """[CLS] and mean of N clean texts, float32 [N, 2 H], N at least 1."""
         tokens = self.tokenizer(texts)
         found: np.ndarray | None = None
-        for places, rows in logits_by_length(self, tokens, range(len(texts))):
+        for places, rows in logits_by_length(self.engine, tokens, range(len(texts))):
             if found is None:
                 found = np.zeros((len(texts), rows.shape[1]), dtype=np.float32)
             found[places] = rows
-        width = 2 * int(getattr(self._model.config, "hidden_size", 0))
-        return np.zeros((0, width), dtype=np.float32) if found is None else found
+        assert found is not None
+        return found
+
+
+class _WithHead:
+    """An engine, and a linear model of what it gives."""
+
+    def __init__(self, encoder: Engine, weights: np.ndarray) -> None:
+        self._encoder, self._weights = encoder, weights
+        self.name: EngineName | Engineless = encoder.name
+        self.place, self.tokens_in_batch = encoder.place, encoder.tokens_in_batch
+        self.batches_at_once = encoder.batches_at_once
+
+    def logits(self, batch: PaddedBatch) -> np.ndarray:
+        """Float32 [B, K]."""
+        return np.asarray(self._encoder.logits(batch) @ self._weights, dtype=np.float32)
+
+
+def _copy(source: Path, folder: Path) -> None:
+    """Copy weights and tokenizer into a new folder, without cards and numbers of a training."""
+    folder.mkdir(parents=True)
+    for name in ("config.json", WEIGHTS, "tokenizer.json", "tokenizer_config.json"):
+        shutil.copyfile(source / name, folder / name)

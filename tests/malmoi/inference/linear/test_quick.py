@@ -14,9 +14,11 @@ import numpy as np
 import pytest
 
 from malmoi.errors import InputError
+from malmoi.inference.batching import padded
 from malmoi.inference.classifier import Classifier
 from malmoi.inference.linear.frozen_encoder import FrozenEncoder
 from malmoi.inference.linear.quick import QuickResult, QuickTrainer
+from malmoi.inference.linear.torch_encoder import TorchEncoder
 from malmoi.inference.vectors.sentence_encoder import SentenceEncoder
 from malmoi.model_folders import find_classifiers
 from malmoi.paths import checkpoint
@@ -153,6 +155,28 @@ def test_a_frozen_encoder_is_a_part_and_is_kept(
         assert one.probabilities == pytest.approx(other.probabilities, abs=5e-3)
 
 
+def test_an_encoder_of_ours_says_without_torch_what_it_says_with_it(
+    memos: Memos, tmp_path: Path
+) -> None:
+    folder, (texts, _) = checkpoint("malmoi-small"), some(memos, 60)
+    by_torch = TorchEncoder.load(folder)
+    tokens = by_torch.tokenizer(texts)
+    expected = by_torch.logits(padded(tokens, np.arange(len(texts))))
+    exact, frozen = FrozenEncoder.load(folder, exact=True), FrozenEncoder.load(folder)
+    assert np.allclose(exact.features(texts), expected, atol=1e-4)
+    cosines = (frozen.features(texts) * expected).sum(axis=1) / (expected**2).sum(axis=1)
+    assert np.abs(cosines - 1).max() < 0.01
+    frozen.save(tmp_path / "encoder")
+    code = (
+        "import sys; from pathlib import Path\n"
+        "from malmoi.inference.linear.frozen_encoder import FrozenEncoder\n"
+        f"FrozenEncoder.load(Path({str(tmp_path / 'encoder')!r})).features(['내일 회의'])\n"
+        "print([m for m in ('torch', 'transformers') if m in sys.modules])"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "[]\n"
+
+
 def test_the_encoder_reads_what_is_new_and_the_last_texts_alone_are_kept(
     encoder: Path, memos: Memos, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -161,11 +185,11 @@ def test_the_encoder_reads_what_is_new_and_the_last_texts_alone_are_kept(
     features = frozen.features
     read: list[list[str]] = []
 
-    def noting(new: Sequence[str]) -> np.ndarray:
+    def noting(_: FrozenEncoder, new: Sequence[str]) -> np.ndarray:
         read.append(list(new))
         return features(new)
 
-    monkeypatch.setattr(frozen, "features", noting)
+    monkeypatch.setattr(FrozenEncoder, "features", noting)
     monkeypatch.setattr("malmoi.inference.linear.quick._MOST_TEXTS", 80)
     trainer = QuickTrainer(frozen, morphemes=False)
     for chosen in (slice(0, 60), slice(0, 80), slice(40, 120), slice(0, 80)):
