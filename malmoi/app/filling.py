@@ -16,7 +16,7 @@ from malmoi.app.jobs import Job, Key, jobs
 from malmoi.app.language import say
 from malmoi.app.plain_text import escaped, file_stem
 from malmoi.app.projects.uploads import UploadFolder
-from malmoi.app.training_job import training_jobs
+from malmoi.app.training_job import newest_training
 from malmoi.app.visit import OpenProject
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
@@ -56,7 +56,8 @@ def draw_filling(open_project: OpenProject) -> None:
     access = open_project.access
     if not open_project.allows("reviewer"):
         return
-    run = _trained(access)
+    trained = newest_training(access)
+    run = None if trained is None else Path(trained.output)
     last = score_versions(access, newest=1)
     if run is None and not last:
         return
@@ -84,13 +85,6 @@ def _how_right(texts: int, right: int) -> str:
         low=low,
         high=high,
     )
-
-
-def _trained(access: ProjectAccess) -> Path | None:
-    """The newest run that has trained ELECTRA on the labels of the project."""
-    done = (job for job in training_jobs(access) if not job.quick and job.status() == "done")
-    newest = next(done, None)
-    return None if newest is None else Path(newest.output)
 
 
 @st.cache_data(max_entries=20, show_spinner=False)

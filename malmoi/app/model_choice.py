@@ -12,6 +12,7 @@ from malmoi.app.found_models import (
     available_models,
     display_name,
     distinct_names,
+    is_run,
     model_name,
     other_models,
     short_name,
@@ -21,6 +22,7 @@ from malmoi.app.language import say
 from malmoi.app.model_report import best, better_than, fold_report, labels_of, same_labels
 from malmoi.app.navigation import link_to
 from malmoi.app.plain_text import escaped
+from malmoi.app.training_job import newest_training
 from malmoi.app.visit import Visit
 from malmoi.errors import InputError
 from malmoi.inference.classifier import Classifier
@@ -28,7 +30,7 @@ from malmoi.inference.engine_choice import known_engine
 from malmoi.labels.tasks import task_named
 
 MODEL = "model"
-_KEPT = "kept_model"
+_KEPT, _OF_PROJECT = "kept_model", "project_of_model"
 # What a visitor without a task of their own most likely has.
 _FIRST_TASK = "reviews"
 _WARM_UP = "첫 글을 기다리게 하지 않으려고 미리 한 번 돌립니다."
@@ -52,13 +54,13 @@ class ChosenModel:
 def choose_model(visit: Visit) -> ChosenModel | None:
     """Let the visitor choose a model in the sidebar, and load it; else say what to do.
 
-    One for the labels of the open project comes first.
+    That of the open project comes first, and the page says which one answers.
     """
     models = available_models()
     if not models:
         show_missing_model()
         return None
-    path = choose_name(models, visit.label_names)
+    path = choose_name(models, visit)
     changed = stamp(path)
     try:
         with st.spinner(say("Loading the model…")):
@@ -74,26 +76,34 @@ def choose_model(visit: Visit) -> ChosenModel | None:
         )
         return None
     _describe(path, classifier, models)
+    tell_who_answers(path, visit)
     return ChosenModel(classifier=classifier, name=model_name(path), key=f"{path}@{changed}")
 
 
-def choose_name(models: Sequence[Path], labels: Sequence[str] = ()) -> Path:
+def choose_name(models: Sequence[Path], visit: Visit) -> Path:
     """Let the visitor choose one of these models in the sidebar; nothing else can be named.
 
-    What is chosen stands in the address, and stays where pages without this choice come between.
+    What is chosen stands in the address, and stays where pages without this choice come between,
+    until another project is opened.
 
     Args:
         models: newest first, at least one.
-        labels: see `preferred`.
+        visit: whose open project says which model comes first.
     """
     paths = {model_name(path): path for path in models}
     shown = distinct_names(models)
+    opened = None if visit.open_project is None else visit.open_project.project.id
+    if st.session_state.setdefault(_OF_PROJECT, opened) != opened:
+        st.session_state[_OF_PROJECT] = opened
+        for key in (MODEL, _KEPT):
+            st.session_state.pop(key, None)
+        write_to_address(MODEL, "")
     # What is chosen, else what the address asks for, else what was chosen before another page.
     missing = take_from_address(MODEL, paths)
     asked = (st.session_state.get(MODEL), st.session_state.get(_KEPT))
     known = [name for name in asked if name in paths]
     # Set at every run: what another page's widget of this key holds does not go over to this one.
-    first = known[0] if known else model_name(models[preferred(models, labels)])
+    first = known[0] if known else model_name(_first(models, visit))
     st.session_state[MODEL] = first
     with st.sidebar:
         name = st.selectbox(say("Model"), list(paths), format_func=shown.__getitem__, key=MODEL)
@@ -101,6 +111,36 @@ def choose_name(models: Sequence[Path], labels: Sequence[str] = ()) -> Path:
     st.session_state[_KEPT] = name
     write_to_address(MODEL, name)
     return paths[name]
+
+
+def _first(models: Sequence[Path], visit: Visit) -> Path:
+    """The open project's model, else a released one: no run of somebody else takes its place."""
+    own = _of_project(visit)
+    released = [path for path in models if not is_run(path)]
+    known = (
+        [path for path in models if model_name(path) == own]
+        or (same_labels(released, visit.label_names) if visit.label_names else [])
+        or list(models)
+    )
+    return known[preferred(known, visit.label_names)]
+
+
+def _of_project(visit: Visit) -> str | None:
+    """What was trained on the open project's labels last, else what was chosen for it."""
+    if visit.open_project is None:
+        return None
+    if (run := newest_training(visit.open_project.access)) is not None:
+        return model_name(run.model)
+    return visit.open_project.project.settings.model
+
+
+def tell_who_answers(path: Path, visit: Visit) -> None:
+    """Say which model a page speaks for."""
+    name = escaped(display_name(path))
+    if model_name(path) == _of_project(visit):
+        st.caption(say("{name} answers: the model of this project.", name=name))
+    else:
+        st.caption(say("{name} answers.", name=name))
 
 
 def _tell_others(missing: str | None) -> None:

@@ -139,6 +139,12 @@ def training_jobs(access: ProjectAccess) -> list[TrainingJob]:
     return sorted(found, key=lambda job: job.started_at, reverse=True)
 
 
+def newest_training(access: ProjectAccess) -> TrainingJob | None:
+    """The last one that has trained ELECTRA on the labels of a project."""
+    done = (job for job in training_jobs(access) if not job.quick and job.status() == "done")
+    return next(done, None)
+
+
 def _refuse_second(access: ProjectAccess) -> None:
     running = [job for job in training_jobs(access) if job.is_running()]
     if running:

@@ -30,6 +30,7 @@ from malmoi.labels.scores import score_versions, scoring_model
 from malmoi.labels.tables import TextScoreRow
 from malmoi.text.reading.sources import Source, source_of_upload
 from tests.malmoi.app.conftest import make_model
+from tests.malmoi.app.pages import open_page, shown
 
 ROOT = Path(__file__).parents[3]
 MEMOS = "malmoi-small-memos"
@@ -268,3 +269,25 @@ def test_an_import_brings_suggestions_without_any_label(
     # Another model for the project: the order of this one no longer holds.
     change_settings(access, model=None)
     assert all(text.suggested_label is None for text in lease_texts(access, 20))
+
+
+def test_a_model_of_a_project_answers_on_the_pages_whatever_runs_come(
+    models: Path, memos: list[tuple[str, str]]
+) -> None:
+    project(memos[:5], None)
+    store = ProjectStore(f"sqlite:///{models}/runs/labels.db")
+    labels = [ProjectLabel(name="좋다"), ProjectLabel(name="나쁘다")]
+    store.create(
+        Person(name="지은", is_local=True),
+        NewProject(name="고름", labels=labels, settings=ProjectSettings(model=CHOSEN)),
+    )
+    other = models / "runs" / "finetune" / "남의 것"
+    shutil.copytree(models / CHOSEN, other / "model")
+    shutil.copy(models / CHOSEN / "report.json", other)
+    for name, said in (("고름", "이 작업의 모델"), ("메모", "답합니다")):
+        page = open_page("single", project=name)
+        assert page.selectbox(key="model").value == CHOSEN and said in shown(page)
+    # What was chosen in one project is not chosen in the next.
+    page.selectbox(key="model").set_value("runs/finetune/남의 것").run()
+    page.sidebar.selectbox(key="project").set_value("고름").run()
+    assert page.selectbox(key="model").value == CHOSEN
