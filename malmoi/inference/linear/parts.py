@@ -33,7 +33,7 @@ class NgramPart:
 
     def logits(self, bags: Bags) -> np.ndarray:
         """Float32 [N, K], the bias left out."""
-        values = weighted(bags, self.idf.astype(np.float32))
+        values = weighted(bags, self.idf.astype(np.float32, copy=False))
         lengths = np.sqrt(row_sums(values * values, bags))
         found = row_sums(self.weights[bags.columns].astype(np.float32) * values[:, None], bags)
         return found / np.where(lengths > 0, lengths, 1)[:, None]
