@@ -1,6 +1,7 @@
 """What libraries read from the environment when they are imported; what a user has set wins."""
 
 import os
+import warnings
 
 _SET_BY_USERS = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
 
@@ -14,7 +15,10 @@ def prepare_environment() -> None:
     ONNX Runtime 1.32 sends usage data by default: it keeps an id of the machine in the user's cache
     folder, starts threads, and sends events to Microsoft (Privacy.md in its package). Ray reports
     every cluster, and huggingface_hub adds what is installed to its requests.
+
+    tqdm warns in every notebook without ipywidgets, where its bar is one of characters.
     """
+    warnings.filterwarnings("ignore", "IProgress not found")
     if not any(name in os.environ for name in _SET_BY_USERS):
         os.environ["GOMP_SPINCOUNT"] = "1000"
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")

@@ -4,7 +4,6 @@ import json
 import os
 import sys
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -87,9 +86,8 @@ def progress_of_batches(wanted: OnBatch | bool | None) -> Iterator[OnBatch | Non
 def shown_progress(unit: str = "texts") -> Iterator[Progress]:
     """Progress on standard output; `unit` is what is counted, `BYTES` in KB and MB."""
     if in_notebook():
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # without ipywidgets the bar is of characters
-            from tqdm.auto import tqdm
+        from tqdm.auto import tqdm
+
         with tqdm(unit=f" {unit}", leave=False, dynamic_ncols=True) as bar:
             yield lambda part, done, total=None, *, skipped=0: _draw(bar, part, done, total)
         return

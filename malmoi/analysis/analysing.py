@@ -19,7 +19,7 @@ from malmoi.inference.learnt_texts import read_learnt, text_keys
 from malmoi.inference.prediction import LabelsPrediction, Prediction
 from malmoi.installed import need
 from malmoi.labels.label_names import normal_label
-from malmoi.model_folders import classifier_folder, read_json
+from malmoi.model_folders import read_json
 from malmoi.text.cleaning.cleaner import clean_batch
 from malmoi.text.reading.spreadsheet_cells import unguarded
 
@@ -81,8 +81,8 @@ def report(
     predicted = [] if classifier is None else classifier.predict(texts, progress=progress)
     labels, labelling = labelled(given, predicted, [] if classifier is None else classifier.labels)
     learnt = 0
-    if isinstance(model, str | Path):
-        labelling, learnt = unlearnt(labelling, clean, labels, classifier_folder(model))
+    if classifier is not None and classifier.folder is not None:
+        labelling, learnt = unlearnt(labelling, clean, labels, classifier.folder)
     found = Report(
         originals=texts,
         cells=cells,
