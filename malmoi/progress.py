@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -66,7 +67,9 @@ def progress_of_batches(wanted: OnBatch | bool | None) -> Iterator[OnBatch | Non
         wanted: whether to show it, None: where somebody is there to look; or what to call instead.
     """
     if wanted is None:
-        wanted = in_notebook() or is_terminal()
+        # Threads are of a server or of the app, whose users look elsewhere.
+        is_main = threading.current_thread() is threading.main_thread()
+        wanted = is_main and (in_notebook() or is_terminal())
     if callable(wanted) or not wanted:
         yield wanted or None
         return
