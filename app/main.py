@@ -2,11 +2,11 @@
 
 import streamlit as st
 
-from malmoi.app.main import main, warming
+from malmoi.app.main import ROUTES, main, warming
 from malmoi.command_line import spare_the_collector
 
 if __name__ == "__main__":
     main(__file__)
 elif __name__ == "main":  # as `streamlit run` imports it, once, to start the server
     spare_the_collector()
-    app = st.App(__file__, lifespan=warming)
+    app = st.App(__file__, lifespan=warming, routes=ROUTES)

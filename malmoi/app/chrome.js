@@ -63,6 +63,7 @@ const PARTS = [
   "[data-testid=stDataFrameColumnMenu]",
   "[data-testid=stDateInputCalendar]",
 ].join(",");
+const LONGEST_WAIT = 5_000; // ms
 const GONE =
   /Streamlit server is not responding|Is Streamlit still running|accidentally stopped Streamlit/;
 const REFUSED = /^(?:Cannot connect to Streamlit|Connection failed with status)\D*(\d+)/;
@@ -111,8 +112,37 @@ function decide(event) {
   if (!event.repeat) several.querySelector("[data-testid=stBaseButton-primary]")?.click();
 }
 
+// The labelling card; null on a page without one.
+function card() {
+  const hosts = [...document.querySelectorAll("[data-testid=stBidiComponentIsolated]")];
+  return hosts.map((host) => host.shadowRoot?.querySelector(".card")).find(Boolean) ?? null;
+}
+
+// From the field of the name, Enter goes on to the text; so does a digit, which is a label's key and no
+// part of a name where texts are labelled.
+function leaveName(event) {
+  const field = event.target;
+  if (!field.closest?.(".st-key-name") || !card() || event.isComposing) return;
+  if (event.type === "beforeinput" && /^\d$/.test(event.data ?? "")) {
+    event.preventDefault();
+    field.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true }));
+  } else if (event.key === "Enter") goToText(field, Date.now());
+}
+
+// Not before the card is that of this person: the next label is to be theirs.
+function goToText(field, since) {
+  const name = field.value.trim();
+  const isTheirs = !name || card()?.dataset.scope?.endsWith(`/${name}`);
+  if (!isTheirs && Date.now() - since < LONGEST_WAIT) window.setTimeout(goToText, 50, field, since);
+  else {
+    field.blur();
+    card()?.querySelector(".text").focus();
+  }
+}
+
 export default function ({ data, setTriggerValue }) {
   window.addEventListener("keydown", decide, true);
+  for (const kind of ["keydown", "beforeinput"]) window.addEventListener(kind, leaveName, true);
   document.documentElement.lang = data.language;
   // Streamlit cleans up when a component goes, not when it is drawn again: in another language the
   // observer of the one before would go on.

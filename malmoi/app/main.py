@@ -10,6 +10,9 @@ import signal
 import time
 
 import streamlit as st
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from malmoi.app.explanation import explain
 from malmoi.app.language import say
@@ -50,6 +53,17 @@ def main(script: str = __file__) -> None:
         page_drawn.set()
 
 
+def _leave(request: Request) -> Response:
+    """A browser has closed its labelling card."""
+    presence = importlib.import_module("malmoi.app.labelling.presence")
+    presence.close_card(request.query_params.get("card", ""))
+    return Response(status_code=204)
+
+
+# Beside the pages. Streamlit looks for `st.App` in the script that it is given.
+ROUTES = (Route("/leave", _leave, methods=["POST"]),)
+
+
 def _open_to_all() -> bool:
     """Whether a browser is connected to a server that nobody told which address to listen on.
 
@@ -78,4 +92,4 @@ if __name__ == "__main__":
     main()
 elif __name__ == "main":  # as `streamlit run` imports it, once, to start the server
     spare_the_collector()
-    app = st.App(__file__, lifespan=warming)
+    app = st.App(__file__, lifespan=warming, routes=ROUTES)

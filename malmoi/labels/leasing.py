@@ -38,10 +38,6 @@ from malmoi.labels.tables import (
 from malmoi.labels.text_state import first_of_its_kind
 
 MOST_LEASES = 200
-# Assumptions: with so many times what is asked for, open texts are not counted exactly; and so many
-# are held however few are left, for whoever labels faster than the server answers.
-_PLENTY = 20
-_FEWEST_HELD = 30
 Drawn = Literal["plain", "scores", "random"]
 
 
@@ -78,15 +74,15 @@ class LeasedText:
 
 
 def lease_texts(
-    access: ProjectAccess, count: int = 1, *, leave_some: bool = False
+    access: ProjectAccess, count: int = 1, *, spared: Collection[int] | None = None
 ) -> list[LeasedText]:
     """The next texts for this annotator: those that they hold already, then new ones.
 
     Args:
         access: of an annotator.
         count: how many to hold, up to `MOST_LEASES`.
-        leave_some: to hold, of the last texts, about half of what is left but at least 30, so that
-            somebody who comes finds work, too.
+        spared: texts that no other annotator may lose. Of the last ones, when nobody else's are
+            left, each gets a fair share of what others hold. None: all keep what they have.
 
     Returns:
         At most `count`, fewer where nothing is left for this annotator; leases are renewed.
@@ -101,8 +97,9 @@ def lease_texts(
     with access.writing("annotator") as connection:
         chooser = _Chooser(access, connection)
         held = chooser.held(count)
-        most = chooser.share(count) if leave_some and len(held) < count else count
-        fresh = chooser.choose(most - len(held)) if len(held) < most else {}
+        fresh = chooser.choose(count - len(held)) if len(held) < count else {}
+        if spared is not None and len(held | fresh) < count:
+            fresh |= chooser.taken_over(held | fresh, count, spared)
         expires_at = chooser.lease(held | fresh)
         return _with_texts(chooser, held | fresh, expires_at)
 
@@ -127,6 +124,21 @@ def return_leases(access: ProjectAccess, text_ids: Sequence[int] | None = None) 
     with access.writing("annotator") as connection:
         given = update(PlaceRow).where(*mine).values(state="returned", expires_at=None)
         return connection.execute(given).rowcount
+
+
+def still_held(access: ProjectAccess, text_ids: Collection[int]) -> bool:
+    """Whether this annotator holds all of these texts; others may have got some of them.
+
+    Raises:
+        AccessError: the person is no member.
+    """
+    held = select(func.count()).where(
+        PlaceRow.annotator == access.person.name,
+        PlaceRow.state == "leased",
+        PlaceRow.text_id.in_(text_ids),
+    )
+    with access.reading() as connection:
+        return connection.scalar(held) == len(text_ids)
 
 
 def count_left(access: ProjectAccess, most: int) -> int:
@@ -223,15 +235,58 @@ class _Chooser:
         rows = self.connection.execute(query)
         return {text_id: cast(Drawn, how or "plain") for text_id, how in rows}
 
-    def share(self, count: int) -> int:
-        """How many of `count` texts to hold: half of what is left, once that is little."""
-        opened = select(TextRow.id).where(
-            TextRow.project_id == self.access.project_id, TextRow.is_open
+    def taken_over(
+        self, mine: Collection[int], count: int, spared: Collection[int]
+    ) -> dict[int, Drawn]:
+        """Of the last texts, which others hold all, enough for a fair share, up to `count`.
+
+        Each time one from whoever has the most, the last of theirs.
+        """
+        held = (
+            select(PlaceRow.annotator, PlaceRow.text_id, PlaceRow.drawn)
+            .join(TextRow, TextRow.id == PlaceRow.text_id)
+            .where(
+                TextRow.is_open,
+                PlaceRow.project_id == self.access.project_id,
+                PlaceRow.annotator != self.me,
+                PlaceRow.state == "leased",
+                PlaceRow.expires_at > self.now,
+                PlaceRow.text_id.not_in(self._decided()),
+            )
+            .order_by(PlaceRow.id)
         )
-        if self.counted(opened, _PLENTY * count) == _PLENTY * count:
-            return count
-        left = self.counted(self.candidates(held=True), 2 * count)
-        return min(count, max(_FEWEST_HELD, (left + 1) // 2))
+        piles: dict[str, list[tuple[int, Drawn]]] = {}
+        for annotator, text_id, drawn in self.connection.execute(held):
+            piles.setdefault(annotator, []).append((text_id, cast(Drawn, drawn or "plain")))
+        fair = (len(mine) + sum(map(len, piles.values()))) // (len(piles) + 1)
+        taken: dict[int, Drawn] = {}
+        while piles and len(mine) + len(taken) < min(count, fair):
+            annotator = max(piles, key=lambda name: len(piles[name]))
+            pile = piles[annotator]
+            if len(pile) <= fair:
+                break
+            place = next(
+                (one for one in reversed(range(len(pile))) if pile[one][0] not in spared), None
+            )
+            if place is None:
+                del piles[annotator]
+                continue
+            text_id, drawn = pile.pop(place)
+            if text_id in mine or text_id in taken:
+                continue
+            theirs = and_(PlaceRow.annotator == annotator, PlaceRow.text_id == text_id)
+            returned = update(PlaceRow).where(theirs).values(state="returned", expires_at=None)
+            self.connection.execute(returned)
+            taken[text_id] = drawn
+        return taken
+
+    def _decided(self) -> Select[int]:
+        """Texts that this annotator has labelled or skipped."""
+        return select(PlaceRow.text_id).where(
+            PlaceRow.project_id == self.access.project_id,
+            PlaceRow.annotator == self.me,
+            PlaceRow.state.in_(("labelled", "skipped")),
+        )
 
     def counted(self, query: Select[int], most: int) -> int:
         """How many rows there are, up to so many."""

@@ -6,6 +6,7 @@ const MOST_ACTS = 100; // sent at a time
 const KEPT = 5; // texts that stay when a model has found a new order
 const PATIENCE = 4_000; // ms for an answer, doubled after each silence
 const LONGEST_PATIENCE = 30_000;
+const WHILE_LEARNING = 3_000; // ms between two looks for what a model has learnt
 const ASK_AGAIN = 20_000; // ms, where nothing was left
 // From which on the buttons of labels are smaller, so that the text stays in view (assumption: as many
 // as the digits, which are the keys of the first nine).
@@ -35,15 +36,23 @@ class Card {
     listen(root, "click", (event) => this.click(event));
     listen(this.at.noteForm, "submit", (event) => this.saveNote(event));
     listen(this.at.recent, "toggle", () => this.at.recent.open && this.ask("recent", true));
-    listen(window, "pagehide", () => this.keepNote());
+    listen(window, "pagehide", () => this.leave());
     listen(window, "online", () => this.look());
     listen(window, "storage", (event) => this.follow(event));
     listen(document, "visibilitychange", () => this.look());
     this.timer = window.setInterval(() => this.look(), 1_000);
   }
 
-  remove() {
+  // Nobody has to wait for texts that nobody looks at; what is not saved yet is kept for its person.
+  leave() {
     this.keepNote();
+    if (!this.data || this.session.outbox.size) return;
+    const address = window.location.pathname.replace(/[^/]*$/, "leave");
+    navigator.sendBeacon(`${address}?card=${encodeURIComponent(this.data.card)}`);
+  }
+
+  remove() {
+    this.leave();
     this.life.abort();
     window.clearInterval(this.timer);
   }
@@ -69,6 +78,7 @@ class Card {
     this.keepNote(); // it is of the project and the person that were open
     const left = this.session?.outbox.size;
     this.scope = scope;
+    this.root.dataset.scope = scope;
     if (!sessions.has(scope)) sessions.set(scope, new Session(scope));
     this.session = sessions.get(scope);
     this.asked = null;
@@ -84,6 +94,7 @@ class Card {
       this.asked = null;
       this.patience = PATIENCE;
     }
+    this.heard = Date.now();
     for (const id of answer.saved) outbox.drop(id);
     if (answer.saved.length && this.at.recent.open) this.wish.recent = true;
     for (const { id, reason } of answer.refused) {
@@ -173,6 +184,9 @@ class Card {
       window.malmoi?.drawAnew();
       this.silent = this.session.outbox.size > 0;
     }
+    // While a model learns, what it says of these texts may come at any moment.
+    const waits = this.data.learning && !this.stopped && !document.hidden && !this.asked;
+    if (waits && Date.now() - (this.heard ?? 0) > WHILE_LEARNING) this.wish.look = true;
     this.send();
     this.drawState();
   }

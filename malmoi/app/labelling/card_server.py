@@ -1,7 +1,5 @@
 """The server's side of the card: saves what was done, hands out what comes next."""
 
-import threading
-import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -11,6 +9,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from malmoi.app.explanation import for_visitors
 from malmoi.app.labelling.messages import Message, SentAct
 from malmoi.app.labelling.offers import Offers
+from malmoi.app.labelling.presence import on_screens
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.annotating import Act, Suggestion, own_work, save_acts
@@ -21,6 +20,7 @@ from malmoi.labels.leasing import (
     count_left,
     lease_texts,
     return_leases,
+    still_held,
 )
 from malmoi.labels.near_duplicates import acts_of_alike
 from malmoi.labels.people import AccessError
@@ -32,7 +32,7 @@ from malmoi.labels.stored_text import sha256_of
 MOST_TEXTS = 100
 # Those of them that stay as they are where a model has found a new order: the next few may have
 # been labelled already while the answer is on its way.
-_KEPT = 5
+KEPT = 5
 # Decisions of one's own that can be looked at and changed on the card (assumption: as many as one
 # scrolls through; older ones are found on the page 살펴보기).
 _RECENT = 30
@@ -92,7 +92,6 @@ def answer(
         if message.stop:
             return_leases(access)
             given.stopped = True
-            _leave(access)
         elif not given.stopped:
             _hand_out_anew(access, given, message, columns)
         if message.recent:
@@ -108,12 +107,17 @@ def _hand_out_anew(
 ) -> None:
     """Hand out texts where they are wanted, or where a model has scored them since."""
     if message.have and scores_version(access) != message.scores:
-        return_leases(access, [text_id for text_id, _ in message.have[_KEPT:]])
+        return_leases(access, [text_id for text_id, _ in message.have[KEPT:]])
         given.renewed = True
         # With those that stay, which get the new suggestions.
         hand_out(access, given, columns=columns)
-    elif message.wants or message.resume:
+    elif message.wants or message.resume or not _has_all(access, message):
         hand_out(access, given, have=message.have, columns=columns)
+
+
+def _has_all(access: ProjectAccess, message: Message) -> bool:
+    """Whether all texts to come are the annotator's still; those that were gone back to aside."""
+    return still_held(access, [text_id for text_id, _ in message.have[KEPT:]])
 
 
 def hand_out(
@@ -129,7 +133,7 @@ def hand_out(
         InputError: the person is no member, the project is archived, or the database fails.
     """
     given.scores = scores_version(access)
-    leased = lease_texts(access, MOST_TEXTS, leave_some=_others_are_here(access))
+    leased = lease_texts(access, MOST_TEXTS, spared=on_screens(access))
     given.held = [one.text_id for one in leased]
     offers, had = Offers(access), set(have)
     beside = _cells_beside(access, given.held, columns)
@@ -139,33 +143,6 @@ def hand_out(
     given.more = not few or count_left(access, len(leased) + 1) > len(leased)
     if not leased:
         given.others = count_held_by_others(access)
-
-
-def _others_are_here(access: ProjectAccess) -> bool:
-    """Whether somebody else has asked for texts of the project lately; takes note of this one.
-
-    Known to this server only, which is enough: who labels alone shall never wait for texts.
-    """
-    now = time.monotonic()
-    with _asked_lock:
-        asked = _asked.setdefault((str(access.engine.url), access.project_id), {})
-        for name in [name for name, when in asked.items() if now - when > _HERE_SECONDS]:
-            del asked[name]
-        asked[access.person.name] = now
-        return len(asked) > 1
-
-
-def _leave(access: ProjectAccess) -> None:
-    with _asked_lock:
-        project = _asked.get((str(access.engine.url), access.project_id), {})
-        project.pop(access.person.name, None)
-
-
-_asked: dict[tuple[str, int], dict[str, float]] = {}
-_asked_lock = threading.Lock()
-# After which somebody who has asked for nothing counts as gone (assumption: who is at work asks
-# again after 70 texts at the latest, which takes that long at 4 s a text).
-_HERE_SECONDS = 300.0
 
 
 def _save(access: ProjectAccess, sent: Sequence[SentAct], given: CardAnswer) -> None:

@@ -10,9 +10,10 @@ import streamlit as st
 
 from malmoi.app import learning
 from malmoi.app.explanation import for_visitors
-from malmoi.app.labelling.card_server import CardAnswer, answer, hand_out
+from malmoi.app.labelling.card_server import KEPT, CardAnswer, answer, hand_out
 from malmoi.app.labelling.columns import shown_columns
 from malmoi.app.labelling.messages import read_message
+from malmoi.app.labelling.presence import new_card, note_card
 from malmoi.app.labelling.wording import sentences
 from malmoi.app.labelling.words import words_behind
 from malmoi.app.labelling.worth import worth
@@ -29,8 +30,8 @@ _FILES = Path(__file__).parent
 # One module: what Streamlit is given as text cannot import a second one.
 SCRIPTS = ("keys.js", "queue.js", "suggestion.js", "parts.js", "card.js")
 KEY = "labelling_card"
-_ANSWER, _WORDS, _MINE, _STOPPED, _NEWS = (
-    f"labelling_{name}" for name in ("answer", "words", "mine", "stopped", "news")
+_ANSWER, _WORDS, _MINE, _STOPPED, _NEWS, _CARD = (
+    f"labelling_{name}" for name in ("answer", "words", "mine", "stopped", "news", "cards")
 )
 _SECONDS_COUNTED = 2
 
@@ -59,6 +60,7 @@ def draw_card(open_project: OpenProject) -> None:
         st.rerun()
     access, project = open_project.access, open_project.project
     scope = _scope_of(access, project)
+    card: str = st.session_state.setdefault(_CARD, {}).setdefault(scope, new_card())
     given: CardAnswer | None = st.session_state.pop(_ANSWER, None)
     if given is None:
         given = CardAnswer(stopped=scope in st.session_state.get(_STOPPED, ()))
@@ -67,6 +69,8 @@ def draw_card(open_project: OpenProject) -> None:
                 hand_out(access, given, columns=shown_columns(project.id))
             except InputError as error:
                 given.failed = for_visitors(error)
+    if given.held is not None:
+        note_card(card, access, given.held[:KEPT])
     _card(
         key=KEY,
         data={
@@ -85,6 +89,8 @@ def draw_card(open_project: OpenProject) -> None:
             "annotators": project.settings.annotators_per_text,
             "counts": _counts(access, scope),
             "worth": worth(access),
+            "learning": learning.state(access).is_on,
+            "card": card,
             "similar": f"explore?{urlencode(held())}" if learning.reads_meaning() else None,
             "answer": _as_data(given),
         },
@@ -126,6 +132,9 @@ def _exchange(access: ProjectAccess, shown: Project, scope: str) -> None:
         return
     stopped: set[str] = st.session_state.setdefault(_STOPPED, set())
     columns = shown_columns(shown.id)
+    if message.have:
+        card = st.session_state[_CARD][message.scope]
+        note_card(card, access, [text_id for text_id, _ in message.have[:KEPT]])
     given = answer(access, message, stopped=scope in stopped, columns=columns)
     if news := _news(shown, now):
         st.session_state[_NEWS] = news

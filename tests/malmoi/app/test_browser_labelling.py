@@ -382,3 +382,65 @@ def test_a_label_is_changed_from_the_list_of_the_last_ones(
     wait_until_saved(page)
     assert labels_that_hold(workplace) == {1: ("지은", "중립"), 2: ("지은", "부정")}
     page.get_by_text("내 라벨 2").wait_for()
+
+
+def test_sixty_texts_three_people_and_nobody_waits(
+    chromium: "Browser", workplace: Path, server: Server
+) -> None:
+    """Piles are shared when somebody comes, and come back at once when somebody goes."""
+    from playwright.sync_api import expect
+
+    make(workplace, some(60))
+    names = ("지은", "민수", "하늘")
+    pages = [open_page(chromium, server.address, name) for name in names]
+    texts = {page.locator(".card .text").inner_text() for page in pages}
+    assert len(texts) == len(names)
+    for _ in range(3):
+        for page in pages:
+            page.keyboard.press("1")
+            wait_until_saved(page)
+    held = labels_that_hold(workplace)
+    assert sorted(who for who, _ in held.values()) == sorted(3 * names)
+    leased = "SELECT DISTINCT annotator FROM malmoi_places WHERE state = 'leased'"
+
+    def wait_for(*who: str) -> None:
+        end = time.monotonic() + 60
+        while {name for (name,) in rows(workplace, leased)} != set(who):
+            assert time.monotonic() < end
+            time.sleep(0.1)
+
+    wait_for(*names)
+    pages[0].close(run_before_unload=True)
+    wait_for(*names[1:])
+    pages[1].get_by_role("link", name="현황").click()
+    wait_for(names[2])
+    # All that is left comes to the last one.
+    for _ in range(51):
+        pages[2].locator(".card .text:not(:empty)").wait_for()
+        pages[2].keyboard.press("2")
+    wait_until_saved(pages[2])
+    expect(pages[2].locator(".card [data-at=progress]")).to_contain_text("60 / 60")
+
+
+def test_a_name_is_typed_and_digits_are_labels(
+    chromium: "Browser", workplace: Path, server: Server
+) -> None:
+    from playwright.sync_api import expect
+
+    make(workplace, some(10))
+    page = open_page(chromium, server.address, "")
+    name = page.get_by_role("textbox", name="라벨 붙이는 사람")
+    name.click()
+    page.keyboard.type("지은")
+    page.keyboard.press("Enter")
+    expect(name).not_to_be_focused()
+    page.keyboard.press("1")
+    page.get_by_text("내 라벨 1").wait_for()
+    name.click()
+    page.keyboard.type("2")
+    expect(name).not_to_be_focused()
+    expect(name).to_have_value("지은")
+    page.keyboard.press("2")
+    page.get_by_text("내 라벨 2").wait_for()
+    wait_until_saved(page)
+    assert {who for who, _ in labels_that_hold(workplace).values()} == {"지은"}

@@ -271,39 +271,37 @@ def test_what_was_passed_over_comes_at_the_end(make: Make) -> None:
     assert ids(mine, 3) == [4, 5, 2]
 
 
-@pytest.mark.parametrize("people", [1, 2])
-def test_who_comes_late_still_finds_work(make: Make, people: int) -> None:
-    """The first would hold all of the last texts otherwise, and the second wait for nothing."""
+def test_who_comes_late_gets_a_fair_share(make: Make) -> None:
+    """The first would hold all of the last texts otherwise, and the others wait for nothing."""
+    names = ("지은", "민수", "하늘")
     access = make(
-        *[f"글 번호 {number}" for number in range(60)],
-        annotators_per_text=people,
-        people=dict.fromkeys(("지은", "민수"), "annotator"),
+        *[f"글 번호 {number}" for number in range(60)], people=dict.fromkeys(names, "annotator")
     )
-    first, second = for_person(access, "지은"), for_person(access, "민수")
-    mine = lease_texts(first, 100, leave_some=True)
-    assert len(mine) == 30
-    theirs = lease_texts(second, 100, leave_some=True)
-    assert len(theirs) == 30
-    assert (people == 2) or not {one.text_id for one in mine} & {one.text_id for one in theirs}
-    assert leasing.count_held_by_others(second) == 30
-    # Both go on until all is done, and neither is told that nothing is left before.
+    people = [for_person(access, name) for name in names]
+    spared = set(ids(people[0], 5)) | {60}
+
+    def piles() -> list[set[int]]:
+        return [{one.text_id for one in lease_texts(who, 100, spared=spared)} for who in people]
+
+    assert len(lease_texts(people[0], 100, spared=spared)) == 60
+    assert [len(pile) for pile in piles()] == [60, 30, 20]
+    shared = piles()
+    assert [len(pile) for pile in shared] == [20, 20, 20]
+    assert len(set.union(*shared)) == 60 and spared <= shared[0]
+    assert not leasing.still_held(people[0], [*spared, *shared[1]])
+    # All go on until all is done, and nobody is told that nothing is left before.
     rounds = 0
-    while mine or theirs:
+    while any(shared):
         rounds += 1
-        for who, texts in ((first, mine), (second, theirs)):
-            for leased in texts:
-                label(who, leased.text_id)
-        mine = lease_texts(first, 100, leave_some=True)
-        theirs = lease_texts(second, 100, leave_some=True)
+        assert all(shared)
+        for who, pile in zip(people, shared, strict=True):
+            for text_id in list(pile)[:4]:
+                label(who, text_id)
+        spared = set()
+        shared = piles()
     with access.reading() as connection:
         left = connection.scalar(select(func.count()).where(TextRow.is_open))
     assert left == 0 and rounds < 10
-
-
-def test_of_many_texts_as_many_are_held_as_were_asked_for(make: Make) -> None:
-    access = make(*[f"글 번호 {number}" for number in range(210)])
-    assert len(lease_texts(access, 10, leave_some=True)) == 10
-    assert len(lease_texts(access, 200, leave_some=True)) == 105
 
 
 def test_all_at_random_is_the_order_of_the_lottery(make: Make) -> None:
