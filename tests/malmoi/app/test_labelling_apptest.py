@@ -254,12 +254,15 @@ def test_who_labels_alone_holds_all_and_two_share_what_is_left(workplace: Path) 
     )
     given = answer(first, read_message(sent(wants=True)))
     assert given.held is not None and len(given.held) == 60
-    # The one who comes later is told where the texts are, and finds some as soon as there are.
-    waiting = answer(second, read_message(sent(wants=True)))
-    assert waiting.held == [] and waiting.others == 60 and not waiting.more
-    return_leases(first)
+    # The one who comes later waits for nothing, and the first is told what is still theirs.
+    have = [{"text_id": one["text_id"], "sha256": one["sha256"]} for one in given.texts]
     shared = answer(second, read_message(sent(wants=True)))
-    assert shared.held is not None and len(shared.held) == 30 and shared.more
+    assert shared.held is not None and len(shared.held) == 30
+    left = answer(first, read_message(sent(have=have)))
+    assert left.held is not None and {*left.held} == {*given.held} - {*shared.held}
+    return_leases(first)
+    rest = answer(second, read_message(sent(wants=True)))
+    assert rest.held is not None and len(rest.held) == 60 and not rest.more
 
 
 def test_a_new_order_is_handed_out_with_its_suggestions(workplace: Path) -> None:
