@@ -4,7 +4,7 @@ Legend: N texts, K labels.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -63,7 +63,7 @@ class Report:
         period: of dates; None: by their span.
         model: its name, or None.
         encoder: gives sentence vectors; None: there are no themes.
-        vectors: float32 [N, H], where they are there already.
+        vectors: float32 [N, H], where they are there already; 0 of texts without.
         title: of the page.
         learnt: texts that people read and the model has learnt, so that they do not count.
         blank: rows that were left out because they have no text.
@@ -307,6 +307,18 @@ class Report:
         page = escape(report_page(self))
         return f'<iframe srcdoc="{page}" style="width:100%;height:45rem;border:0"></iframe>'
 
+    def compared(self, by: Sequence[str], time: str | None) -> "Report":
+        """The same texts by other columns; what was read of them is kept.
+
+        Raises:
+            InputError: there is no such column, or `time` holds no dates.
+        """
+        other = replace(self, by=by, time=time)
+        for name in ("sample", "word_table", "has_label", "examples", "themes", "halving"):
+            other.__dict__[name] = getattr(self, name)
+        _ = other.parts
+        return other
+
     def in_part(self, column: str, part: str) -> np.ndarray:
         """Which texts are in a part, by its name; bool [N]."""
         parts = next(one for one in self.parts if one.column == column)
@@ -339,7 +351,7 @@ class Report:
         vectors = np.zeros((0, 0))
         if self.vectors is not None:
             vectors = self.vectors[self.sample]
-            read = np.arange(len(self.sample))
+            read = np.flatnonzero(vectors.any(axis=1))
         elif self.encoder is not None:
             read = _drawn(np.arange(len(self.sample)), _THEME_TEXTS)
             found = self.encoder([self.originals[self.sample[one]] for one in read])

@@ -1,5 +1,6 @@
 """A report as a workbook: 요약, 표, 글."""
 
+import io
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 from malmoi.analysis.page import change_sentence, notes
 from malmoi.analysis.pictures import Say, language_of
 from malmoi.analysis.report import Report, rows_of
-from malmoi.files import file_at_once
+from malmoi.files import write_at_once
 from malmoi.text.table_writing import save_book
 from malmoi.text.written_cells import EXCEL_ROWS, excel_cell
 
@@ -23,15 +24,20 @@ def write_workbook(path: Path, report: Report, *, language: str = "ko") -> None:
         report: what was found.
         language: `ko` or `en`.
     """
+    write_at_once(path, workbook_bytes(report, language=language))
+
+
+def workbook_bytes(report: Report, *, language: str = "ko") -> bytes:
+    """The workbook, to be sent."""
     from openpyxl import Workbook
 
-    say = language_of(language)
+    say, written = language_of(language), io.BytesIO()
     book = Workbook(write_only=True)
-    with file_at_once(path) as scratch:
-        _write(book, say("Summary"), _summary(report, say), (_TEXT_WIDTH, 12, 12, 12))
-        _write(book, say("Tables"), _tables(report, say), _WIDTHS)
-        _write(book, say("Texts"), _texts(report, say), (_TEXT_WIDTH, *_WIDTHS))
-        save_book(book, scratch)
+    _write(book, say("Summary"), _summary(report, say), (_TEXT_WIDTH, 12, 12, 12))
+    _write(book, say("Tables"), _tables(report, say), _WIDTHS)
+    _write(book, say("Texts"), _texts(report, say), (_TEXT_WIDTH, *_WIDTHS))
+    save_book(book, written)
+    return written.getvalue()
 
 
 def _write(book: Any, name: str, rows: Iterable[Sequence[Any]], widths: Sequence[int]) -> None:

@@ -17,6 +17,7 @@ _WIDEST_LABEL = 200
 _MOST_LEVEL = 7
 _MOST_CELLS_WITH_NUMBERS = 400
 Layered = alt.LayerChart | alt.FacetChart
+_INTERVAL = ("part", "label", "share", "low", "high")
 
 
 def bars(
@@ -152,4 +153,57 @@ def label_scores(frame: pd.DataFrame, names: Sequence[str]) -> alt.Chart:
                 alt.Tooltip("f1:Q", title="F1", format=".3f"),
             ],
         )
+    )
+
+
+def share_intervals(frame: pd.DataFrame, labels: Sequence[str], *, by_time: bool) -> Layered:
+    """Shares with their intervals: a dot a part in a panel a label, or a line a label over time.
+
+    Args:
+        frame: `part`, `label`, `share`, `low`, `high`, in the order of the parts.
+        labels: their order.
+        by_time: whether the parts are weeks or months.
+    """
+    frame = frame[list(_INTERVAL)].astype({"part": str})
+    percent = alt.Axis(format=".0%", tickCount=4)
+    color = alt.Color(
+        "label:N",
+        title=None,
+        scale=alt.Scale(domain=list(labels), range=list(PALETTE)),
+        legend=alt.Legend(orient="top", labelLimit=160) if by_time else None,
+    )
+    tooltip = [
+        alt.Tooltip("part:N", title=" "),
+        alt.Tooltip("label:N", title=say("Label")),
+        *(
+            alt.Tooltip(f"{name}:Q", title=title, format=".1%")
+            for name, title in (
+                ("share", say("Share")),
+                ("low", say("Low end")),
+                ("high", say("High end")),
+            )
+        ),
+    ]
+    base = alt.Chart(frame).encode(color=color, tooltip=tooltip)
+    if by_time:
+        x = alt.X("part:O", sort=None, title=None, axis=alt.Axis(labelAngle=0, labelOverlap=True))
+        band = base.mark_area(opacity=0.12).encode(x=x, y="low:Q", y2="high:Q")
+        line = base.mark_line(point=True).encode(
+            x=x, y=alt.Y("share:Q", title=say("Share"), axis=percent)
+        )
+        return alt.layer(band, line)
+    one_part = frame["part"].nunique() == 1
+    rows = "label:N" if one_part else "part:N"
+    y = alt.Y(rows, sort=None, title=None, axis=alt.Axis(labelLimit=_WIDEST_LABEL))
+    scale = alt.Scale(domain=[0, 1])
+    rule = base.mark_rule(strokeWidth=2).encode(
+        y=y, x=alt.X("low:Q", scale=scale, axis=percent, title=None), x2="high:Q"
+    )
+    dot = base.mark_circle(size=70, opacity=1).encode(y=y, x=alt.X("share:Q", scale=scale))
+    if one_part:
+        return alt.layer(rule, dot).properties(height=alt.Step(28))
+    return (
+        alt.layer(rule, dot)
+        .properties(width=150, height=alt.Step(22))
+        .facet(facet=alt.Facet("label:N", sort=list(labels), title=None), columns=2)
     )

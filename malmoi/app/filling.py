@@ -29,7 +29,7 @@ from malmoi.text.reading.spreadsheet_cells import unguarded
 _QUICK_SECONDS = 1.0
 # Fewer say hardly more than that it is somewhere between all wrong and all right.
 _FEWEST_DRAWN = 5
-_LIVE = "live"
+LIVE = "live"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +68,7 @@ def draw_filling(open_project: OpenProject) -> None:
         else:
             texts, right = last[0].quality.drawn_texts, last[0].quality.drawn_right
         st.markdown(f"**{_how_right(texts, right)}**")
-        _draw_job(open_project, _LIVE if run is None else str(run / "model"))
+        _draw_job(open_project, LIVE if run is None else str(run / "model"))
 
 
 def _how_right(texts: int, right: int) -> str:

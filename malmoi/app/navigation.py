@@ -37,6 +37,7 @@ PAGES = (
     AppPage(module="labelling", title=Phrase("Labelling"), icon="label", of_project=True),
     AppPage(module="review", title=Phrase("Review"), icon="rule", of_project=True),
     AppPage(module="explore", title=Phrase("Explore"), icon="manage_search", of_project=True),
+    AppPage(module="analysis", title=Phrase("Analysis"), icon="insights", of_project=True),
     AppPage(module="status", title=Phrase("Status"), icon="monitoring", of_project=True),
     AppPage(module="single", title=Phrase("One text"), icon="edit_note"),
     AppPage(module="file", title=Phrase("File"), icon="table"),

@@ -104,6 +104,27 @@ def lease_texts(
         return _with_texts(chooser, held | fresh, expires_at)
 
 
+def lease_by_chance(access: ProjectAccess, count: int) -> int:
+    """Let this annotator hold the next texts of the random sample, and no others.
+
+    Args:
+        access: of an annotator.
+        count: how many, up to `MOST_LEASES`; fewer where no more are left.
+
+    Returns:
+        How many they hold now.
+
+    Raises:
+        InputError: the person is no member.
+    """
+    return_leases(access)
+    with access.writing("annotator") as connection:
+        chooser = _Chooser(access, connection)
+        texts = chooser.by_chance(min(count, MOST_LEASES))
+        chooser.lease(texts)
+    return len(texts)
+
+
 def return_leases(access: ProjectAccess, text_ids: Sequence[int] | None = None) -> int:
     """Give texts back that were not labelled, for others or for later.
 
@@ -309,6 +330,13 @@ class _Chooser:
             self._fill(chosen, count, self._at_random(first), "random")
         self._fill(chosen, count, self._plain(first), "plain")
         self._fill(chosen, count, [self.candidates().order_by(TextRow.id)], "plain")
+        return chosen
+
+    def by_chance(self, count: int) -> dict[int, Drawn]:
+        """New texts by their lottery numbers alone."""
+        chosen: dict[int, Drawn] = {}
+        first = self.candidates().where(first_of_its_kind())
+        self._fill(chosen, count, self._at_random(first), "random")
         return chosen
 
     def _fill(

@@ -11,6 +11,7 @@ from malmoi.app.learning.service import (
     learn_now,
     reads_meaning,
     state,
+    vectors_of,
 )
 
 __all__ = [
@@ -24,4 +25,5 @@ __all__ = [
     "learn_now",
     "reads_meaning",
     "state",
+    "vectors_of",
 ]

@@ -5,6 +5,7 @@ Legend: N labelled texts, K labels, P texts to choose from.
 
 from __future__ import annotations
 
+import json
 import time
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
@@ -16,7 +17,8 @@ import numpy as np
 
 from malmoi.app.learning.project_model import ModelProblem, ProjectModel, ProjectModels
 from malmoi.errors import InputError
-from malmoi.inference.labelling.filling import LIVE, model_that_fills
+from malmoi.files import write_at_once
+from malmoi.inference.labelling.filling import LIVE, model_that_fills, said_of_all
 from malmoi.inference.labelling.fitting import Readiness, learn, learnable, opinion, readiness
 from malmoi.inference.labelling.labels_needed import FEWEST_OF_SAMPLE, LABELS_A_ROUND
 from malmoi.inference.labelling.opinions import Opinion, f1_of_present, given_matrix
@@ -171,7 +173,8 @@ class Learner:
         Args:
             access: as of `learn`.
             model: see `malmoi.inference.labelling.filling.model_that_fills`.
-            files: to be written; see `malmoi.labels.filled_export.export_filled`.
+            files: to be written; see `malmoi.labels.filled_export.export_filled`. One alone that
+                ends with .json gets the labels and the confidence of every text, by its id.
             after: the last text that was read.
 
         Returns:
@@ -185,6 +188,10 @@ class Learner:
         if trainer is not None and (texts := texts_after(access, after, _READ_AHEAD)):
             trainer.read(list(texts.values()))
             return {"after": max(texts), "read": len(texts)}
+        if files[0].endswith(".json"):
+            said = said_of_all(access, model, trainer)
+            write_at_once(Path(files[0]), json.dumps({str(one): said[one][:2] for one in said}))
+            return {"texts": len(said)}
         says = model_that_fills(access, model, trainer)
         return asdict(export_filled(access, [Path(file) for file in files], says))
 

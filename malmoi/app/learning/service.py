@@ -245,6 +245,11 @@ def ask_for_vectors(access: ProjectAccess) -> Job:
     return _SERVICE.state(*key, "vectors")
 
 
+def vectors_of(access: ProjectAccess) -> Job:
+    """How far the vectors of a project's texts are; nothing is asked for."""
+    return _SERVICE.state(_url(access), access.project_id, "vectors")
+
+
 def fill(
     job: Job, access: ProjectAccess, model: str, files: Sequence[Path], texts: int
 ) -> dict[str, Any]:

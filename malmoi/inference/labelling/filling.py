@@ -11,7 +11,7 @@ import numpy as np
 
 from malmoi.errors import InputError
 from malmoi.inference.classifier import Classifier
-from malmoi.inference.labelling.fitting import learn, learnable, readiness
+from malmoi.inference.labelling.fitting import Learnt, learn, learnable, readiness
 from malmoi.inference.labelling.opinions import given_matrix
 from malmoi.inference.linear.quick import FEWEST_TEXTS, QuickTrainer
 from malmoi.inference.prediction import LabelsPrediction, Prediction
@@ -19,7 +19,7 @@ from malmoi.inference.vectors.sentence_encoder import find_sentence_encoder
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.filled_export import Said, Says
 from malmoi.labels.projects import read_project
-from malmoi.labels.training_texts import labelled_texts
+from malmoi.labels.training_texts import LabelledText, labelled_texts, texts_after
 from malmoi.model_folders import find_encoder
 
 LIVE = "live"
@@ -28,6 +28,8 @@ LIVE = "live"
 _ACCURACIES = (0.95, 0.9, 0.85, 0.8)
 # An accuracy of fewer texts is chance (assumption).
 _FEWEST_SURE = 20
+# Asked at a time.
+_TEXTS = 2_000
 
 
 def model_that_fills(
@@ -49,7 +51,46 @@ def model_that_fills(
     return _of_classifier(Classifier.load(model))
 
 
+def said_of_all(
+    access: ProjectAccess, model: str, trainer: QuickTrainer | None = None
+) -> dict[int, Said]:
+    """What a model says of every text of a project, by their ids.
+
+    Of texts that `LIVE` has learnt it is what it said out of fold; of a classifier, what it says.
+
+    Args:
+        access: of a reviewer.
+        model: as of `model_that_fills`.
+        trainer: as of it.
+
+    Raises:
+        InputError: as `model_that_fills`.
+    """
+    found: dict[int, Said] = {}
+    says = model_that_fills(access, model, trainer) if model != LIVE else None
+    if says is None:
+        learnt, texts = _learnt(access, trainer or _trainer())
+        says = _says(learnt, float("inf"))
+        own, sure = _decided(learnt.labelled, learnt.least)
+        own = own if learnt.gives is None else learnt.gives
+        for text, given, score in zip(texts, own, sure, strict=True):
+            found[text.text_id] = Said(_names(learnt, given), float(score), True)
+    last = 0
+    while some := texts_after(access, last, _TEXTS):
+        last = max(some)
+        new = {text_id: text for text_id, text in some.items() if text_id not in found}
+        found |= zip(new, says(list(new.values())) if new else (), strict=True)
+    return found
+
+
 def _live(access: ProjectAccess, trainer: QuickTrainer) -> Says:
+    learnt, texts = _learnt(access, trainer)
+    given = given_matrix([text.labels for text in texts], learnt.labels)
+    own, sure = _decided(learnt.labelled, learnt.least)
+    return _says(learnt, _sure_from(sure, (own == given).all(axis=1)))
+
+
+def _learnt(access: ProjectAccess, trainer: QuickTrainer) -> tuple[Learnt, list[LabelledText]]:
     project = read_project(access)
     is_one = project.kind == "single"
     texts = learnable(labelled_texts(access), project.label_names, is_one=is_one)
@@ -62,24 +103,24 @@ def _live(access: ProjectAccess, trainer: QuickTrainer) -> Says:
             texts=len(texts),
             kinds=len(ready.labels),
         )
-    learnt = learn(trainer, texts, ready, is_one=is_one)
-    given = given_matrix([text.labels for text in texts], learnt.labels)
-    own, sure = _decided(learnt.labelled, learnt.least)
-    right = (own == given).all(axis=1)
-    least = _sure_from(sure, right)
+    return learn(trainer, texts, ready, is_one=is_one), texts
+
+
+def _says(learnt: Learnt, least: float) -> Says:
+    """Ask what was learnt; it is sure of an answer from a confidence on."""
 
     def says(words: Sequence[str]) -> list[Said]:
         decided, confidence = _decided(learnt.probabilities(words), learnt.least)
         return [
-            Said(
-                tuple(label for label, given in zip(learnt.labels, one, strict=True) if given),
-                float(score),
-                bool(score < least),
-            )
+            Said(_names(learnt, one), float(score), bool(score < least))
             for one, score in zip(decided, confidence, strict=True)
         ]
 
     return says
+
+
+def _names(learnt: Learnt, given: np.ndarray) -> tuple[str, ...]:
+    return tuple(label for label, has in zip(learnt.labels, given, strict=True) if has)
 
 
 def _trainer() -> QuickTrainer:
