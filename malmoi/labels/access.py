@@ -102,6 +102,8 @@ class ProjectAccess:
         """What the person is in the project."""
         if self.person.is_local:
             return "admin"
+        if self.person.only_project not in (None, self.project_id):
+            return None
         query = select(MemberRow.role).where(
             MemberRow.project_id == self.project_id, MemberRow.person == self.person.name
         )

@@ -23,6 +23,7 @@ from malmoi.labels.people import person_name
 from malmoi.labels.stored_text import text_hash
 from malmoi.labels.tables import (
     ERASED,
+    AccessKeyRow,
     AdjudicationRow,
     AnnotationRow,
     AuditRow,
@@ -43,11 +44,13 @@ from malmoi.labels.tables import (
 _OF_TEXT = (TextScoreRow, TextSourceRow, PlaceRow, AnnotationRow, AdjudicationRow)
 _OF_PROJECT = (
     *(TextImportRow, ScoreVersionRow, GuidelineRow, MemberRow, ProjectLabelRow, AuditRow),
+    AccessKeyRow,
 )
 # Where people stand by name.
 _NAMES = (
     *(AnnotationRow.annotator, PlaceRow.annotator, AdjudicationRow.reviewer, GuidelineRow.author),
     *(TextImportRow.person, MemberRow.person, AuditRow.person),
+    *(AccessKeyRow.person, AccessKeyRow.created_by),
 )
 _WORDS = (TextRow.text, AnnotationRow.note, AdjudicationRow.note, GuidelineRow.markdown)
 # Columns of our own exports in which names stand among other words.
@@ -258,7 +261,9 @@ def _erase_project(connection: Connection, access: ProjectAccess) -> None:
 
 
 def _rename(connection: Connection, project: int, name: str, other: str) -> None:
-    """Give what a person did to nobody in particular."""
+    """Give what a person did to nobody in particular, whom no key lets in."""
+    keys = (AccessKeyRow.project_id == project, AccessKeyRow.person == name)
+    connection.execute(delete(AccessKeyRow).where(*keys))
     for column in _NAMES:
         connection.execute(
             update(column.class_)

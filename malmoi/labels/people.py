@@ -22,6 +22,7 @@ class Person:
     Attributes:
         name: unique among the people of a database: what they typed, or their e-mail address.
         is_local: the app runs without login, so they have every right everywhere.
+        only_project: the id of the one project that a key of theirs opens; None: all of theirs.
 
     Raises:
         InputError: the name is empty, too long or cannot be stored.
@@ -29,6 +30,7 @@ class Person:
 
     name: str
     is_local: bool = False
+    only_project: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", person_name(self.name))

@@ -35,6 +35,7 @@ from malmoi.labels.schema import open_engine
 from malmoi.labels.stored_text import checked, checked_name
 from malmoi.labels.tables import (
     ERASED,
+    AccessKeyRow,
     AuditRow,
     GuidelineRow,
     MemberRow,
@@ -144,6 +145,8 @@ class ProjectStore:
         if not person.is_local:
             mine = select(MemberRow.project_id).where(MemberRow.person == person.name)
             query = query.where(ProjectRow.id.in_(mine))
+        if person.only_project is not None:
+            query = query.where(ProjectRow.id == person.only_project)
         with reading_of_one_moment(self.engine) as connection:
             return [
                 _project(
@@ -399,20 +402,41 @@ def set_member(access: ProjectAccess, name: str, role: Role | None) -> None:
     name = person_name(name)
     if role is not None:
         checked_role(role)
-    mine = MemberRow.project_id == access.project_id
     with access.writing("admin") as connection:
-        connection.execute(delete(MemberRow).where(mine, MemberRow.person == name))
-        if role is not None:
-            connection.execute(
-                insert(MemberRow).values(project_id=access.project_id, person=name, role=role)
+        write_member(connection, access, name, role)
+
+
+def write_member(
+    connection: Connection, access: ProjectAccess, name: str, role: Role | None
+) -> None:
+    """As `set_member`, in a transaction of an admin; who is taken away loses their keys, too.
+
+    Raises:
+        InputError: no admin would be left.
+    """
+    mine = MemberRow.project_id == access.project_id
+    connection.execute(delete(MemberRow).where(mine, MemberRow.person == name))
+    if role is not None:
+        connection.execute(
+            insert(MemberRow).values(project_id=access.project_id, person=name, role=role)
+        )
+    else:
+        connection.execute(
+            update(AccessKeyRow)
+            .where(
+                AccessKeyRow.project_id == access.project_id,
+                AccessKeyRow.person == name,
+                AccessKeyRow.withdrawn_at.is_(None),
             )
-        admins = select(func.count()).select_from(MemberRow).where(mine, MemberRow.role == "admin")
-        if not connection.scalar(admins):
-            raise InputError(
-                "{name} is the only admin of the project: expected another one; make one first",
-                name=name,
-            )
-        access.note(connection, "member", {"person": name, "role": role})
+            .values(withdrawn_at=database_time(connection))
+        )
+    admins = select(func.count()).select_from(MemberRow).where(mine, MemberRow.role == "admin")
+    if not connection.scalar(admins):
+        raise InputError(
+            "{name} is the only admin of the project: expected another one; make one first",
+            name=name,
+        )
+    access.note(connection, "member", {"person": name, "role": role})
 
 
 def audit_trail(access: ProjectAccess, limit: int = 1_000) -> list[AuditEntry]:

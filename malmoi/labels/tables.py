@@ -112,6 +112,27 @@ class MemberRow(InProject, Base):
     role: Mapped[str] = mapped_column(String(16))
 
 
+class AccessKeyRow(Base):
+    """What lets one person in: the link of an invitation, or a token for a program.
+
+    Of the secret only its hash is kept.
+    """
+
+    __tablename__ = "malmoi_access_keys"
+
+    id: Mapped[Id]
+    # None: it opens the whole database, with every right.
+    project_id: Mapped[int | None] = mapped_column(ForeignKey("malmoi_projects.id"), index=True)
+    person: Mapped[PersonName]
+    role: Mapped[str] = mapped_column(String(16))
+    kind: Mapped[str] = mapped_column(String(16))  # invitation, token
+    sha256: Mapped[str] = mapped_column(String(64), unique=True)
+    created_by: Mapped[PersonName]
+    created_at: Mapped[Moment]
+    withdrawn_at: Mapped[Moment | None]
+    last_used_at: Mapped[Moment | None]
+
+
 class AuditRow(InProject, Base):
     """Who changed what about a project."""
 

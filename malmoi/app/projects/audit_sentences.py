@@ -43,6 +43,14 @@ def sentence(entry: AuditEntry) -> str:
                 return say("Changed labels: ") + _labels(details)
             case "member":
                 return _member(details)
+            case "make invitation":
+                return say("Made an invitation for {person}", person=details["person"])
+            case "withdraw invitation":
+                return say("Took back the invitation of {person}", person=details["person"])
+            case "make token":
+                return say("Made a token for {person}", person=details["person"])
+            case "withdraw token":
+                return say("Took back the token of {person}", person=details["person"])
             case "archive":
                 return say("Archived the project")
             case "open again":
