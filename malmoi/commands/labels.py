@@ -29,7 +29,8 @@ ABOUT = (
     "as a table, or for Label Studio or doccano; import FILE... adds texts and labels of tables, "
     "Label Studio or doccano to one; backup FILE copies the whole database, whoever works on it "
     "meanwhile; merge makes two labels one; erase removes texts, a person's name or a project for "
-    "good, for a request by law."
+    "good, for a request by law; token makes what a program of --person gives to malmoi "
+    "serve --labels."
 )
 
 
@@ -37,8 +38,10 @@ ABOUT = (
 class LabelsSettings:
     """What is done."""
 
-    action: tyro.conf.Positional[Literal["list", "export", "import", "backup", "merge", "erase"]]
-    """list, export, import, backup, merge or erase."""
+    action: tyro.conf.Positional[
+        Literal["list", "export", "import", "backup", "merge", "erase", "token"]
+    ]
+    """list, export, import, backup, merge, erase or token."""
     files: tyro.conf.Positional[tuple[Path, ...]] = ()
     """What is written: a table (.csv, .xlsx, .jsonl, .json, .parquet), or a copy of the database.
     What is imported: tables, or files as another tool exports them."""
@@ -83,7 +86,10 @@ class LabelsSettings:
     text: tuple[str, ...] = ()
     """Texts to erase, as they are written."""
     person: str | None = None
-    """Name to erase; what the person did stays, under a name that says nothing."""
+    """Name to erase; what the person did stays, under a name that says nothing. Or whose token is
+    made."""
+    role: Literal["annotator", "reviewer", "admin"] = "annotator"
+    """What the person of a token may do in the project."""
     label: str | None = None
     """Label to merge into another one: all that was said with it is said with the other then."""
     into: str | None = None
@@ -105,6 +111,9 @@ def main(settings: LabelsSettings) -> None:
         return
     if settings.action == "merge":
         _merge(settings)
+        return
+    if settings.action == "token":
+        _make_token(settings)
         return
     if settings.action == "export" and settings.fill is not None and settings.files:
         _fill(settings, settings.fill)
@@ -158,6 +167,24 @@ def _merge(settings: LabelsSettings) -> None:
     print(
         f"{project.name}: {would}: {done.texts:,} texts of {settings.label} become "
         f"{settings.into}, {done.agreeing:,} of them are no longer disputed",
+        file=sys.stderr,
+    )
+
+
+def _make_token(settings: LabelsSettings) -> None:
+    """Print a token, the only time that anybody sees it."""
+    from dataclasses import replace
+
+    from malmoi.labels.access_keys import make_key
+    from malmoi.labels.people import Person
+
+    if settings.files or settings.person is None:
+        raise InputError("expected whose token it is: malmoi labels token --person NAME")
+    access, project = _project(settings)
+    access = replace(access, person=Person(name=_operator(), is_local=True))
+    print(make_key(access, settings.person, settings.role, "token"))
+    print(
+        f"{project.name}: a token of {settings.person} as {settings.role}; it is not shown again",
         file=sys.stderr,
     )
 

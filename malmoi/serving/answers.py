@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from malmoi.errors import InputError
 from malmoi.inference.description import Gives
 from malmoi.inference.prediction import LabelsPrediction, Prediction, ValuePrediction
-from malmoi.serving.bad_requests import line_of, shown
+from malmoi.serving.bad_requests import misfit, shown
 from malmoi.serving.limits import Limits
 from malmoi.serving.models import ServedModel
 
@@ -92,6 +92,8 @@ class ErrorAnswer(BaseModel):
     """Why a request was not answered."""
 
     error: str = Field(description="One line: what was expected, what was found, what to do.")
+    code: str | None = Field(None, description="Of bad input: tells apart what is wrong with it.")
+    facts: dict[str, Any] | None = Field(None, description="What the line is about, by name.")
 
 
 _ANSWERS: dict[Gives, type[BaseModel]] = {
@@ -250,7 +252,7 @@ class RequestForm:
         try:
             body: Any = self._models[key].model_validate(found)
         except ValidationError as error:
-            raise InputError(line_of(error)) from error
+            raise misfit(error.errors(include_url=False)) from error
         value = getattr(body, key)
         values = [value] if key in ("text", "pair") else value
         asked = Asked(texts=values, pairs=None)

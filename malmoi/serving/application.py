@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI, Request, Response
-from fastapi.openapi.docs import get_swagger_ui_html
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from starlette.exceptions import HTTPException
+from starlette.responses import HTMLResponse
 
 from malmoi.serving.answers import (
     ExchangeRequest,
@@ -23,6 +23,7 @@ from malmoi.serving.answers import (
     prediction_as_json,
 )
 from malmoi.serving.batcher import Batcher
+from malmoi.serving.docs_page import docs_page
 from malmoi.serving.http_json import (
     WITH_BODY,
     add_error_handlers,
@@ -40,10 +41,16 @@ from malmoi.serving.middleware import RETRY_AFTER, RequestLimits
 from malmoi.serving.models import DEFAULT, Models
 from malmoi.version import version
 
+if TYPE_CHECKING:
+    from malmoi.labels.projects import ProjectStore
+
+# All paths of labels begin so; they ask for the token of a person.
+LABELS = "/v1/projects"
 # Without a token: what an orchestrator, and a browser that shows the docs, asks for.
 OPEN_PATHS = ("/", "/health", "/docs", "/openapi.json")
-_ABOUT = """Labels of Korean texts. An error is JSON with one line, `{"error": "..."}`, but plain
-text for what is no HTTP (400) and for too many connections (503).
+_ABOUT = """Labels of Korean texts: those of models, and those that people give. An error is JSON
+with one line, `{"error": "..."}`, but plain text for what is no HTTP (400) and for too many
+connections (503).
 
 ```
 curl http://127.0.0.1:8000/v1/predict -H 'Content-Type: application/json' \\
@@ -53,11 +60,19 @@ curl http://127.0.0.1:8000/v1/predict -H 'Content-Type: application/json' \\
 
 
 def make_application(
-    models: Models, *, limits: Limits | None = None, token: str | None = None
+    models: Models,
+    *,
+    limits: Limits | None = None,
+    token: str | None = None,
+    store: ProjectStore | None = None,
 ) -> RequestLimits:
-    """An ASGI application that predicts with models.
+    """An ASGI application that predicts with models, and labels.
 
-    Clients must give the token, unless it is None.
+    Args:
+        models: that answer; without any only labels are served.
+        limits: of requests.
+        token: that clients of the models must give, unless it is None.
+        store: of the projects whose labels are served, each person by a token of their own.
     """
     limits = limits or Limits()
     measured = Metrics()
@@ -82,16 +97,26 @@ def make_application(
         servers=[{"url": "."}],
     )
     add_error_handlers(app)
-    _add_predict(app, "/v1", models, DEFAULT, limits, batcher)
-    for served in models:
-        _add_predict(app, f"/v1/models/{served.name}", models, served.name, limits, batcher)
-    _add_models(app, models, token)
+    if list(models):
+        _add_predict(app, "/v1", models, DEFAULT, limits, batcher)
+        for served in models:
+            _add_predict(app, f"/v1/models/{served.name}", models, served.name, limits, batcher)
+        _add_models(app, models, token)
+        add_label_studio(app, models, limits=limits, batcher=batcher)
+    if store is not None:
+        from malmoi.serving.label_routes import add_labels
+
+        add_labels(app, LABELS, store, models)
     _add_states(app, models, batcher, measured)
-    add_label_studio(app, models, limits=limits, batcher=batcher)
     _describe_token(app, token)
     measured.paths |= {*OPEN_PATHS, *app.openapi()["paths"]}
     return RequestLimits(
-        app, limits, token=token, open_paths=OPEN_PATHS, on_request=measured.request
+        app,
+        limits,
+        token=token,
+        open_paths=OPEN_PATHS,
+        open_below=LABELS,
+        on_request=measured.request,
     )
 
 
@@ -189,19 +214,20 @@ def _add_models(app: FastAPI, models: Models, token: str | None) -> None:
 def _add_states(app: FastAPI, models: Models, batcher: Batcher, measured: Metrics) -> None:
     async def health() -> Response:
         batcher.check_worker()
-        classifier = models[DEFAULT].classifier
+        # Without a model it serves labels.
+        classifier = next((each.classifier for each in models), None)
         state = {
             "status": "BUSY" if batcher.full else "UP",
             "model_class": "Malmoi",
-            "model": classifier.name,
-            "engine": classifier.engine,
+            "model": classifier.name if classifier else "",
+            "engine": classifier.engine if classifier else "",
             "waiting": batcher.unanswered,
         }
         return answer(state, 503 if batcher.full else 200)
 
     async def docs(request: Request) -> Response:
         up = "../" if request.scope["raw_path"].endswith(b"/") else ""
-        return get_swagger_ui_html(openapi_url=f"{up}openapi.json", title=app.title)
+        return HTMLResponse(docs_page(app.openapi(), f"{up}openapi.json"))
 
     async def metrics() -> Response:
         return Response(measured.text(models), media_type=CONTENT_TYPE_LATEST)
@@ -232,14 +258,13 @@ def _add_states(app: FastAPI, models: Models, batcher: Batcher, measured: Metric
 
 
 def _describe_token(app: FastAPI, token: str | None) -> None:
-    """Say in OpenAPI that a token is wanted, so that the docs page has a field for it."""
-    if token is None:
-        return
+    """Say in OpenAPI where a token is wanted: that of the server, or that of a person."""
     schema = app.openapi()
-    schema.setdefault("components", {})["securitySchemes"] = {
-        "token": {"type": "http", "scheme": "bearer"}
-    }
     for path, operations in schema["paths"].items():
+        name = "person" if path.startswith(LABELS) else "token"
+        if path in OPEN_PATHS or (name == "token" and token is None):
+            continue
+        schemes = schema.setdefault("components", {}).setdefault("securitySchemes", {})
+        schemes[name] = {"type": "http", "scheme": "bearer"}
         for operation in operations.values():
-            if path not in OPEN_PATHS:
-                operation["security"] = [{"token": []}]
+            operation["security"] = [{name: []}]

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from pydantic import ValidationError
+from malmoi.errors import InputError
 
 _SHOWN_CHARACTERS = 40
 _SEE_DOCS = "/docs has an example"
@@ -21,9 +21,14 @@ _EXPECTED = {
 }
 
 
-def line_of(error: ValidationError) -> str:
+def misfit(faults: Sequence[Any]) -> InputError:
+    """The error of a request in which pydantic has found faults."""
+    return InputError("{fault}", fault=_line_of(faults))
+
+
+def _line_of(faults: Sequence[Any]) -> str:
     """The first of the faults: what was expected where, what was found, what to do."""
-    fault = error.errors(include_url=False)[0]
+    fault = faults[0]
     kind, place, value = fault["type"], fault["loc"], fault["input"]
     limits = fault.get("ctx") or {}
     expected, advice = _EXPECTED.get(kind, ("", ""))

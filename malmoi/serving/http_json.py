@@ -5,18 +5,21 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from email.message import Message
 from typing import Any, TypeVar
 
 from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 from starlette.exceptions import HTTPException
+from starlette.routing import Match, Route
 
 from malmoi.errors import InputError
+from malmoi.labels.people import AccessError
 from malmoi.serving.answers import ErrorAnswer, as_json
-from malmoi.serving.bad_requests import line_of
+from malmoi.serving.bad_requests import misfit
 from malmoi.serving.batcher import OverloadedError, WorkerEndedError
 from malmoi.serving.middleware import RETRY_AFTER
 
@@ -26,7 +29,7 @@ _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _ERRORS = {
     400: "The body is no JSON.",
     401: "The token is missing or wrong.",
-    403: "The server has no token, so nobody may exchange a model.",
+    403: "The server has no token to exchange a model by, or the person may not do this.",
     408: "The body came too slowly.",
     413: "The body is too large.",
     415: "The body is not called application/json, or is packed or encoded in another way.",
@@ -69,13 +72,25 @@ def read(kind: type[Body], value: Any) -> Body:
     try:
         return kind.model_validate(value)
     except ValidationError as error:
-        raise InputError(line_of(error)) from error
+        raise misfit(error.errors(include_url=False)) from error
 
 
 def body_schema(kind: type[BaseModel], **described: Any) -> dict[str, Any]:
     """The `openapi_extra` of an operation that takes a form."""
-    content = {JSON: {"schema": kind.model_json_schema(), **described}}
+    schema = kind.model_json_schema()
+    # Where the document of the server has it, a reference into the schema would lead nowhere.
+    content = {JSON: {"schema": _inlined(schema, schema.pop("$defs", {})), **described}}
     return {"requestBody": {"required": True, "content": content}}
+
+
+def _inlined(part: Any, parts: Mapping[str, Any]) -> Any:
+    if isinstance(part, list):
+        return [_inlined(one, parts) for one in part]
+    if not isinstance(part, dict):
+        return part
+    if "$ref" in part:
+        return _inlined(parts[part["$ref"].rpartition("/")[2]], parts)
+    return {name: _inlined(one, parts) for name, one in part.items()}
 
 
 async def json_in(request: Request) -> Any:
@@ -132,11 +147,17 @@ def add_error_handlers(app: FastAPI) -> None:
             known = ", ".join(app.openapi()["paths"])
             line = f"expected one of {known}, found {request.url.path[:60]}; /docs explains them"
         elif error.status_code == 405:
-            line = f"expected {error.headers['Allow']} {request.url.path}, found {request.method}"
+            allowed = _methods(app, request)
+            line = f"expected {allowed} {request.url.path}, found {request.method}"
+            return answer({"error": line}, 405, {"Allow": allowed})
         return answer({"error": line}, error.status_code, error.headers)
 
     async def on_input_error(request: Request, error: Any) -> Response:
-        return answer({"error": _one_line(error)}, 422)
+        told = {"error": _one_line(error), "code": error.code, "facts": _plain(error.facts)}
+        return answer(told, 403 if isinstance(error, AccessError) else 422)
+
+    async def on_misfit(request: Request, error: Any) -> Response:
+        return await on_input_error(request, misfit(error.errors()))
 
     async def on_no_json(request: Request, error: Any) -> Response:
         return answer({"error": f"expected JSON, found {_one_line(error)[:200]}"}, 400)
@@ -153,6 +174,7 @@ def add_error_handlers(app: FastAPI) -> None:
 
     app.add_exception_handler(HTTPException, on_http_error)
     app.add_exception_handler(InputError, on_input_error)
+    app.add_exception_handler(RequestValidationError, on_misfit)
     app.add_exception_handler(NotJsonError, on_no_json)
     app.add_exception_handler(OverloadedError, on_overload)
     app.add_exception_handler(WorkerEndedError, on_ended_worker)
@@ -161,3 +183,17 @@ def add_error_handlers(app: FastAPI) -> None:
 
 def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())
+
+
+def _methods(app: FastAPI, request: Request) -> str:
+    """What a path takes: its routes have one method each, and the first of them alone is asked."""
+    found: set[str] = set()
+    for route in app.routes:
+        if isinstance(route, Route) and route.matches(request.scope)[0] is not Match.NONE:
+            found |= route.methods or set()
+    return ", ".join(sorted(found - {"HEAD"}))
+
+
+def _plain(facts: Mapping[str, object]) -> dict[str, Any]:
+    """Facts as JSON has them: whole numbers, and what else they say."""
+    return {name: fact if isinstance(fact, int) else str(fact) for name, fact in facts.items()}

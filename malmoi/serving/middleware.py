@@ -59,6 +59,7 @@ class RequestLimits:
         *,
         token: str | None,
         open_paths: Collection[str],
+        open_below: str,
         on_request: OnRequest,
     ) -> None:
         """Wrap an application.
@@ -67,12 +68,13 @@ class RequestLimits:
             token: that a client must give, as a bearer token or as the password of basic
                 authentication, which is what Label Studio has; None: all may.
             open_paths: that need no token.
+            open_below: nor does what begins so; it asks for the token of a person.
             on_request: called when a request has its answer.
         """
         self._application, self._limits, self._on_request = application, limits, on_request
         self._most_bytes = int(limits.max_body_mebibytes * 2**20)
         self._token = None if token is None else token.encode("utf-8")
-        self._open_paths = frozenset(open_paths)
+        self._open_paths, self._open_below = frozenset(open_paths), open_below
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See ASGI."""
@@ -111,10 +113,11 @@ class RequestLimits:
                 self._on_request(scope["path"], status, time.perf_counter() - began)
 
     def _check_token(self, path: str, headers: Headers) -> None:
-        if self._token is None or path in self._open_paths:
+        is_open = path in self._open_paths or path.startswith(self._open_below)
+        if self._token is None or is_open:
             return
         given = headers.get(b"authorization", b"")
-        if not hmac.compare_digest(_secret_in(given), self._token):
+        if not hmac.compare_digest(secret_in(given), self._token):
             line = "expected the token of this server, as in Authorization: Bearer TOKEN"
             raise RefusedError(401, line, {"WWW-Authenticate": "Bearer"})
 
@@ -174,7 +177,7 @@ def _check_framing(headers: Headers) -> None:
         raise RefusedError(400, line)
 
 
-def _secret_in(authorization: bytes) -> bytes:
+def secret_in(authorization: bytes) -> bytes:
     """The token in a header, or the password of `Basic`; empty where there is none."""
     kind, _, value = authorization.partition(b" ")
     if kind.lower() == b"bearer":

@@ -33,14 +33,14 @@ _TEXTS = 2_000
 
 
 def model_that_fills(
-    access: ProjectAccess, model: str, trainer: QuickTrainer | None = None
+    access: ProjectAccess, model: str | Classifier, trainer: QuickTrainer | None = None
 ) -> Says:
     """What labels the texts of a project.
 
     Args:
         access: of a reviewer.
         model: `LIVE` learns from the labels of the project, as it does while people label; else
-            the folder or the name of a classifier.
+            a classifier, or the folder or the name of one.
         trainer: that has read texts of the project, for `LIVE`.
 
     Raises:
@@ -48,7 +48,7 @@ def model_that_fills(
     """
     if model == LIVE:
         return _live(access, trainer or _trainer())
-    return _of_classifier(Classifier.load(model))
+    return _of_classifier(Classifier.load(model) if isinstance(model, str) else model)
 
 
 def said_of_all(

@@ -11,12 +11,15 @@ import urllib.request
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from malmoi import cache
 from malmoi.inference.classifier import Classifier
+from malmoi.labels.people import Person
+from malmoi.labels.project import NewProject, ProjectLabel, ProjectSettings
+from malmoi.labels.projects import ProjectStore
 from malmoi.serving.models import DEFAULT, Models, ServedModel
 from tests.malmoi.inference.conftest import (
     MakeModel,
@@ -36,6 +39,8 @@ __all__ = [
 ROOT = Path(__file__).parents[3]
 ENGINE = "onnx-fp32"
 TOKEN = "correct-horse-battery-staple"
+ADMIN = Person(name="관리자", is_local=True)
+PEOPLE = {"민지": "annotator", "서준": "annotator", "하윤": "reviewer"}
 
 
 @dataclass(frozen=True)
@@ -155,3 +160,38 @@ def server(classifier_directory: Path, home: Path) -> Iterator[Server]:
     )
     with serving(classifier_directory, *flags, home=home, token=TOKEN) as found:
         yield found
+
+
+class Labels(NamedTuple):
+    """A database with a project, and the tokens of its people."""
+
+    database: Path
+    tokens: dict[str, str]
+
+
+def run_labels(home: Path, *flags: object) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "malmoi", "labels", *map(str, flags)],
+        cwd=home,
+        env=os.environ | {"MALMOI_HOME": str(home), "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def labels(tmp_path: Path, home: Path) -> Labels:
+    database = tmp_path / "labels.db"
+    named = [ProjectLabel(name=name) for name in ("긍정", "부정")]
+    settings = ProjectSettings(annotators_per_text=2)
+    new = NewProject(name="reviews", labels=named, settings=settings)
+    ProjectStore(f"sqlite:///{database}").create(ADMIN, new)
+    common = ("token", f"--database={database}")
+    tokens = {
+        person: run_labels(home, *common, f"--person={person}", f"--role={role}")
+        for person, role in PEOPLE.items()
+    }
+    return Labels(database, tokens)

@@ -63,7 +63,7 @@ def test_what_the_docs_try_out_is_found_below_the_prefix(proxied: Server) -> Non
     for docs in ("/docs", "/docs/"):
         page = proxied.ask(docs)
         assert page.status == 200 and "location" not in page.headers
-        found = re.search(r"url: '([^']*)'", page.body.decode())
+        found = re.search(r'href="([^"]*)"', page.body.decode())
         assert found is not None
         document = urljoin(proxied.url + docs, found[1])
         assert document == f"{proxied.url}/openapi.json"

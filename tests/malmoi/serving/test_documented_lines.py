@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.malmoi.serving.conftest import ENGINE, ROOT, TOKEN, serving
+from tests.malmoi.serving.conftest import ENGINE, ROOT, TOKEN, Labels, serving
 
 MEASURED = ROOT / "lab" / "benchmarks" / "results" / "serving.json"
 PAGE = (ROOT / "docs" / "how-to" / "serve.md").read_text(encoding="utf-8")
@@ -25,7 +25,7 @@ def curl_lines() -> list[str]:
 
 
 def test_every_curl_line_is_answered_with_the_keys_that_the_page_shows(
-    classifier_directory: Path, home: Path, tmp_path: Path
+    classifier_directory: Path, home: Path, tmp_path: Path, labels: Labels
 ) -> None:
     if shutil.which("curl") is None:
         pytest.skip("no curl on this machine")
@@ -37,7 +37,9 @@ def test_every_curl_line_is_answered_with_the_keys_that_the_page_shows(
     shown = re.search(r"^```json\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
     assert shown is not None
     documented = json.loads(shown[1])
-    flags = (classifier_directory, f"--engine={ENGINE}")
+    label_token = labels.tokens["하윤"]
+    (tmp_path / "label-token").write_text(f"{label_token}\n")
+    flags = (classifier_directory, f"--engine={ENGINE}", f"--labels={labels.database}")
     with (
         serving(*flags, home=home) as server,
         serving(*flags, home=home, token=TOKEN) as with_token,
@@ -52,7 +54,9 @@ def test_every_curl_line_is_answered_with_the_keys_that_the_page_shows(
                 check=False,
             )
             assert done.returncode == 0, (line, done.stdout, done.stderr)
-            assert "/metrics" in line or isinstance(json.loads(done.stdout), dict)
+            assert (
+                "/metrics" in line or "/export" in line or isinstance(json.loads(done.stdout), dict)
+            )
         found = server.ask("/v1/predict", {"texts": ["꿈", "일기"]}).json
     assert found.keys() == documented.keys()
     assert found["predictions"][0].keys() == documented["predictions"][0].keys()
