@@ -90,6 +90,8 @@ class LabelsSettings:
     made."""
     role: Literal["annotator", "reviewer", "admin"] = "annotator"
     """What the person of a token may do in the project."""
+    withdraw: bool = False
+    """Take back all tokens of the person in the project, in place of making one."""
     label: str | None = None
     """Label to merge into another one: all that was said with it is said with the other then."""
     into: str | None = None
@@ -113,7 +115,7 @@ def main(settings: LabelsSettings) -> None:
         _merge(settings)
         return
     if settings.action == "token":
-        _make_token(settings)
+        _token(settings)
         return
     if settings.action == "export" and settings.fill is not None and settings.files:
         _fill(settings, settings.fill)
@@ -171,17 +173,24 @@ def _merge(settings: LabelsSettings) -> None:
     )
 
 
-def _make_token(settings: LabelsSettings) -> None:
-    """Print a token, the only time that anybody sees it."""
+def _token(settings: LabelsSettings) -> None:
+    """Print a token, the only time that anybody sees it; or take back those of a person."""
     from dataclasses import replace
 
-    from malmoi.labels.access_keys import make_key
-    from malmoi.labels.people import Person
+    from malmoi.labels.access_keys import list_keys, make_key, withdraw
+    from malmoi.labels.people import Person, person_name
 
     if settings.files or settings.person is None:
         raise InputError("expected whose token it is: malmoi labels token --person NAME")
     access, project = _project(settings)
     access = replace(access, person=Person(name=_operator(), is_local=True))
+    if settings.withdraw:
+        name = person_name(settings.person)
+        mine = [key.id for key in list_keys(access, "token") if key.person == name]
+        for key in mine:
+            withdraw(access, key)
+        print(f"{project.name}: {len(mine):,} tokens of {name} taken back", file=sys.stderr)
+        return
     print(make_key(access, settings.person, settings.role, "token"))
     print(
         f"{project.name}: a token of {settings.person} as {settings.role}; it is not shown again",

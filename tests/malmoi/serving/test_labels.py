@@ -29,6 +29,7 @@ from tests.malmoi.serving.conftest import (
     Labels,
     Server,
     free_port,
+    run_labels,
     serving,
 )
 from tests.malmoi.serving.test_openapi import COMMAND
@@ -104,6 +105,11 @@ def test_programs_label_as_people_do(served: Server, labels: Labels, home: Path)
     for given in ("", "Bearer nobody", f"Bearer {labels.tokens['민지']}x", TOKEN):
         answer = served.ask("/v1/projects", **({"Authorization": given} if given else {}))
         assert (answer.status, answer.headers["www-authenticate"]) == (401, "Bearer")
+    withdrawn = ("token", f"--database={labels.database}", "--person=서준", "--withdraw")
+    run_labels(home, *withdrawn)
+    bearer = {"Authorization": f"Bearer {labels.tokens['서준']}"}
+    assert served.ask("/v1/projects", **bearer).status == 401
+    assert len(ask("하윤", f"/1/texts/{first}")["votes"]) == 2
     assert served.ask("/health").json["status"] == "UP"
     page = served.ask("/docs").body.decode()
     assert "/v1/projects/{project}/labels" in page and "<script" not in page
