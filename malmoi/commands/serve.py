@@ -129,7 +129,9 @@ def _sources(settings: ServeSettings) -> dict[str, str]:
     from malmoi.serving.models import DEFAULT
 
     if settings.model is None and (settings.labels is None or settings.also):
-        raise InputError("expected a model to serve, or --labels alone: malmoi serve MODEL")
+        raise InputError(
+            "expected --model, or --labels without --also, found none; see malmoi serve --help"
+        )
     sources = {} if settings.model is None else {DEFAULT: settings.model}
     for pair in settings.also:
         name, _, source = pair.partition("=")

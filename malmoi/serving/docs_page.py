@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 _STYLE = """body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}
-pre{background:#f4f4f4;padding:.6rem;overflow-x:auto}summary{cursor:pointer}h2{margin-top:2.5rem}
+pre{background:#f4f4f4;padding:.6rem;white-space:pre-wrap}summary{cursor:pointer}h2{margin-top:2.5rem}
 summary code{font-weight:bold}"""
 
 
