@@ -60,8 +60,14 @@ def _leave(request: Request) -> Response:
     return Response(status_code=204)
 
 
+def _join(request: Request) -> Response:
+    """A browser opens the link of an invitation."""
+    answer: Response = importlib.import_module("malmoi.app.invitations").join(request)
+    return answer
+
+
 # Beside the pages. Streamlit looks for `st.App` in the script that it is given.
-ROUTES = (Route("/leave", _leave, methods=["POST"]),)
+ROUTES = (Route("/leave", _leave, methods=["POST"]), Route("/join", _join))
 
 
 def _open_to_all() -> bool:

@@ -8,6 +8,7 @@ import streamlit as st
 
 from malmoi.app.chrome import draw_chrome
 from malmoi.app.explanation import explain
+from malmoi.app.invitations import invited
 from malmoi.app.language import say
 from malmoi.app.login import logged_in, needs_login
 from malmoi.app.visit import SIDEBAR, Visit, draw_sidebar, open_project_named
@@ -58,6 +59,10 @@ def draw() -> None:
     if needs_login() and (person := logged_in()) is None:
         return
     try:
+        if person is None:
+            person = invited()
+            if person is None:
+                return
         # Outside of any page, so that what is chosen there stays when the page changes.
         visit = draw_sidebar(person)
     except InputError as error:

@@ -107,15 +107,17 @@ def draw_sidebar(person: Person | None = None) -> Visit:
     """Ask who visits and for which project.
 
     Args:
-        person: who has logged in; None where the app runs without login.
+        person: who has logged in or was invited; a local one, and None, is asked for a name.
 
     Raises:
         InputError: the database cannot be used, or the name cannot be stored.
     """
     store = project_store()
     with st.sidebar:
-        if person is None:
+        if person is None or person.is_local:
             person = Person(name=_ask_for_name() or LOCAL_NAME, is_local=True)
+        elif person.only_project is not None:
+            st.text(person.name)
         projects = {project.name: project for project in store.list(person)}
         name = _ask_for_project(list(projects))
         _ask_for_language()

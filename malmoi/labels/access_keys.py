@@ -11,14 +11,14 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Literal
 
-from sqlalchemy import Engine, insert, select, update
+from sqlalchemy import Engine, insert, select, union, update
 
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess, database_errors, database_time
-from malmoi.labels.people import Person, person_name
+from malmoi.labels.people import AccessError, Person, person_name
 from malmoi.labels.projects import ProjectStore, write_member
 from malmoi.labels.roles import Role, checked_role
-from malmoi.labels.tables import AccessKeyRow
+from malmoi.labels.tables import AccessKeyRow, AdjudicationRow, PlaceRow
 
 KeyKind = Literal["invitation", "token"]
 _BYTES = 32
@@ -69,18 +69,26 @@ def make_key(access: ProjectAccess, person: str, role: Role, kind: KeyKind) -> s
     return secret
 
 
-def make_owner_key(store: ProjectStore, person: str) -> str:
-    """The invitation of whoever runs the server: every right in every project."""
+def make_owner_key(access: ProjectAccess) -> str:
+    """The invitation of whoever runs the server: every right in every project.
+
+    Raises:
+        AccessError: who asks has not that already.
+    """
+    if not access.person.is_local:
+        raise AccessError(
+            "expected whoever runs the server, found {person}", person=access.person.name
+        )
     secret = secrets.token_urlsafe(_BYTES)
-    with database_errors(store.engine), store.engine.begin() as connection:
+    with access.writing("admin") as connection:
         connection.execute(
             insert(AccessKeyRow).values(
                 project_id=None,
-                person=person_name(person),
+                person=access.person.name,
                 role="admin",
                 kind="invitation",
                 sha256=_hashed(secret),
-                created_by=person_name(person),
+                created_by=access.person.name,
                 created_at=database_time(connection),
             )
         )
@@ -110,6 +118,20 @@ def person_of(store: ProjectStore, secret: str, kind: KeyKind) -> Person | None:
             connection.execute(mine.values(last_used_at=now))
     is_owner = row["project_id"] is None
     return Person(name=row["person"], is_local=is_owner, only_project=row["project_id"])
+
+
+def people_at_work(access: ProjectAccess) -> list[str]:
+    """Everybody who has labelled or decided in a project, members or not.
+
+    Raises:
+        AccessError: the person is no reviewer.
+    """
+    mine = access.project_id
+    votes = select(PlaceRow.annotator).where(PlaceRow.project_id == mine)
+    votes = votes.where(PlaceRow.state.in_(("labelled", "skipped")))
+    decisions = select(AdjudicationRow.reviewer).where(AdjudicationRow.project_id == mine)
+    with access.reading("reviewer") as connection:
+        return sorted(connection.scalars(union(votes, decisions)))
 
 
 def withdraw(access: ProjectAccess, key: int) -> None:

@@ -39,6 +39,7 @@ from malmoi.labels.tables import (
     AuditRow,
     GuidelineRow,
     MemberRow,
+    PlaceRow,
     ProjectLabelRow,
     ProjectRow,
     ScoreVersionRow,
@@ -409,7 +410,7 @@ def set_member(access: ProjectAccess, name: str, role: Role | None) -> None:
 def write_member(
     connection: Connection, access: ProjectAccess, name: str, role: Role | None
 ) -> None:
-    """As `set_member`, in a transaction of an admin; who is taken away loses their keys, too.
+    """As `set_member`, in a transaction of an admin; who is taken away loses their keys and leases.
 
     Raises:
         InputError: no admin would be left.
@@ -429,6 +430,15 @@ def write_member(
                 AccessKeyRow.withdrawn_at.is_(None),
             )
             .values(withdrawn_at=database_time(connection))
+        )
+        connection.execute(
+            update(PlaceRow)
+            .where(
+                PlaceRow.project_id == access.project_id,
+                PlaceRow.annotator == name,
+                PlaceRow.state == "leased",
+            )
+            .values(state="returned", expires_at=None)
         )
     admins = select(func.count()).select_from(MemberRow).where(mine, MemberRow.role == "admin")
     if not connection.scalar(admins):

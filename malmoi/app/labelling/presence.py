@@ -5,10 +5,12 @@ import secrets
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.leasing import return_leases
+from malmoi.labels.people import AccessError
 
 # After which a card that said nothing counts as gone, such as of a browser that was killed.
 _HERE_SECONDS = 600.0
@@ -65,4 +67,6 @@ def close_card(card: str) -> None:
         closed = _cards.pop(card, None)
         if closed is None or any(one.is_of(closed.access, person=True) for one in _cards.values()):
             return
-    return_leases(closed.access)
+    # Who was taken out meanwhile holds none any more.
+    with suppress(AccessError):
+        return_leases(closed.access)

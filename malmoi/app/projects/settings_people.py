@@ -6,12 +6,21 @@ import pandas as pd
 import streamlit as st
 
 from malmoi.app.explanation import explain
+from malmoi.app.invitations import become_owner, draw_own_link, link
 from malmoi.app.language import say
 from malmoi.app.local_time import local_time
+from malmoi.app.plain_text import escaped
 from malmoi.app.projects.audit_sentences import sentence
 from malmoi.app.projects.overview import ROLES
 from malmoi.app.visit import OpenProject, Visit
 from malmoi.errors import InputError
+from malmoi.labels.access_keys import (
+    asks_for_invitation,
+    list_keys,
+    make_key,
+    people_at_work,
+    withdraw,
+)
 from malmoi.labels.backup import back_up
 from malmoi.labels.people import AccessError
 from malmoi.labels.projects import audit_trail, members, set_member
@@ -20,21 +29,25 @@ from malmoi.labels.roles import Role
 from malmoi.paths import home
 
 _ENTRIES = 500
-_REFUSED = "settings_role_refused"
+_REFUSED, _MADE = "settings_role_refused", "settings_invitation_made"
 
 
 def draw_people(visit: Visit, open_project: OpenProject) -> None:
     """Members with their roles."""
-    if visit.person.is_local:
+    # Whoever logged in is neither.
+    by_link = visit.person.is_local or visit.person.only_project is not None
+    if by_link and not asks_for_invitation(visit.store.engine):
         st.info(
             say(
-                "The app runs without login: whoever opens it on this computer is an admin. With "
-                "login, people come in by the e-mail addresses and roles given here."
+                "Whoever opens the app on this computer is an admin. Once you invite somebody, "
+                "everybody but you needs an invitation to come in."
             ),
             icon=":material/lock_open:",
         )
+    draw_own_link()
     try:
         found = members(open_project.access)
+        others = [name for name in people_at_work(open_project.access) if name not in found]
     except AccessError as error:
         explain(say("Only reviewers and admins see who else works here."), error)
         return
@@ -43,8 +56,12 @@ def draw_people(visit: Visit, open_project: OpenProject) -> None:
     may = open_project.allows("admin")
     for name, role in sorted(found.items(), key=lambda one: (-ROLE_NAMES.index(one[1]), one[0])):
         _draw_member(open_project, name, role, may)
+    if others:
+        st.caption(say("Have labelled, and are no members: ") + ", ".join(map(escaped, others)))
     if may:
-        _draw_new_member(open_project)
+        _draw_new_member(open_project, others, by_link)
+        if by_link:
+            _draw_invitations(open_project)
     with st.expander(say("What roles may do"), icon=":material/badge:"):
         st.markdown(
             say(
@@ -79,22 +96,60 @@ def _draw_member(open_project: OpenProject, name: str, role: Role, may: bool) ->
         _set(open_project, name, None)
 
 
-def _draw_new_member(open_project: OpenProject) -> None:
+def _draw_new_member(open_project: OpenProject, others: list[str], by_link: bool) -> None:
+    """Somebody new, or another link for somebody who is there."""
     with st.form(f"member-{open_project.project.id}", clear_on_submit=True, border=False):
         who, what, add = st.columns([4, 3, 2.4], vertical_alignment="bottom")
         name = who.text_input(
-            say("Somebody new (the e-mail, with login)"),
+            say("Name of whom you invite") if by_link else say("Somebody new (the e-mail)"),
             max_chars=320,
-            placeholder="jieun@example.com",
+            placeholder=others[0] if others else "" if by_link else "jieun@example.com",
         )
         role: Role = what.selectbox(
             say("Role"), list(ROLE_NAMES), format_func=lambda one: say(ROLES[one])
         )
-        if add.form_submit_button(say("Add"), icon=":material/person_add:"):
-            if (name or "").strip():
-                _set(open_project, name or "", role)
-            else:
+        label = say("Invite") if by_link else say("Add")
+        if add.form_submit_button(label, icon=":material/person_add:"):
+            if not (name or "").strip():
                 st.error(say("Give a name or an e-mail."))
+            elif by_link:
+                _invite(open_project, name or "", role)
+            else:
+                _set(open_project, name or "", role)
+    if (made := st.session_state.pop(_MADE, None)) is not None:
+        person, address = made
+        st.success(say("Send this link to {person} alone. It is shown once.", person=person))
+        st.code(address, language=None, wrap_lines=True)
+
+
+def _invite(open_project: OpenProject, name: str, role: Role) -> None:
+    access = open_project.access
+    try:
+        is_first = not asks_for_invitation(access.engine)
+        secret = make_key(access, name, role, "invitation")
+        if is_first:
+            become_owner(access)
+    except InputError as error:
+        _explain_refusal(error)
+    else:
+        st.session_state[_MADE] = (escaped(name.strip()), link(secret))
+        st.rerun()
+
+
+def _draw_invitations(open_project: OpenProject) -> None:
+    """Links that are good; each can be taken back."""
+    for key in list_keys(open_project.access, "invitation"):
+        who, away = st.columns([7, 2.4], vertical_alignment="center")
+        used = key.last_used_at
+        when = say("not opened yet") if used is None else f"{local_time(used):%Y-%m-%d %H:%M}"
+        who.text(say("Invitation of {person}", person=key.person) + f" · {when}")
+        if away.button(say("Take back"), key=f"withdraw-{key.id}", icon=":material/link_off:"):
+            try:
+                withdraw(open_project.access, key.id)
+            except InputError as error:
+                _explain_refusal(error)
+            else:
+                st.rerun()
 
 
 def _change_role(open_project: OpenProject, name: str, role: Role, key: str) -> None:
