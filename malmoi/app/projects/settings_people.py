@@ -221,13 +221,24 @@ def draw_backup(visit: Visit, open_project: OpenProject) -> None:
     ):
         # No backup is written over another one.
         name = f"labels-{local_time(datetime.now(UTC)):%Y-%m-%d-%H%M%S}.db"
+        path = home() / "backups" / name
         try:
             with open_project.access.reading("admin"):
                 pass
-            size = back_up(home() / "backups" / name, url.render_as_string(hide_password=False))
+            size = back_up(path, url.render_as_string(hide_password=False))
         except (InputError, OSError) as error:
             explain(say("No copy was made."), error)
         else:
             copy = f"backups/{name}"
             st.success(say("Copied to {copy} ({size:,.1f} MB).", copy=copy, size=size / 2**20))
+            # It has all projects, which an admin of one need not see.
+            if visit.person.is_local:
+                st.download_button(
+                    say("Download"),
+                    path.read_bytes,
+                    name,
+                    "application/vnd.sqlite3",
+                    on_click="ignore",
+                    icon=":material/download:",
+                )
     st.caption(say("How to go back to a copy: the guide to the app, “Backups”."))

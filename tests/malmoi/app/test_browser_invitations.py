@@ -1,5 +1,7 @@
 """Three people in three browsers by invitation; one is taken out in the middle, nothing is lost."""
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
@@ -77,3 +79,11 @@ def test_three_people_label_by_invitation_and_one_is_taken_out(
     with access.reading() as connection:
         counts = select(AnnotationRow.annotator, func.count()).group_by(AnnotationRow.annotator)
         assert dict(connection.execute(counts).tuples().all()) == {"지은": 3, "민수": 2, "수아": 3}
+
+    # The lead takes a copy home, with all of it.
+    lead.goto(f"{server.address}/settings?{query}&section=backup")
+    lead.get_by_role("button", name="사본 만들기").click()
+    with lead.expect_download() as download:
+        lead.get_by_role("button", name="내려받기").click()
+    with closing(sqlite3.connect(download.value.path())) as copy:
+        assert copy.execute("SELECT count(*) FROM malmoi_annotations").fetchone() == (8,)
