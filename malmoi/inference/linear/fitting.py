@@ -211,6 +211,7 @@ def _logistic(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Logistic regression of labels that count alike, on rows of length 1 or so."""
     from sklearn.linear_model import LogisticRegression
+    from threadpoolctl import threadpool_limits
 
     if len(present := np.unique(label_ids)) == 1:
         return _of_one_label(values.shape[1], present, labels)
@@ -219,6 +220,8 @@ def _logistic(
         mean, scale = values.mean(axis=0), (values.std(axis=0) + 1e-6) * values.shape[1] ** 0.5
     strength = _LOGISTIC_C[part]
     model = LogisticRegression(C=strength, class_weight="balanced", max_iter=1_000)
-    model.fit((values - mean) / scale, label_ids)
+    # Products as small as these wait for a second thread longer than they take.
+    with threadpool_limits(1):
+        model.fit((values - mean) / scale, label_ids)
     weights, bias = _for_all_labels(model.coef_ / scale, model.intercept_, model.classes_, labels)
     return weights, bias - (mean * weights.T).sum(axis=1)

@@ -78,6 +78,7 @@ def _price(parts: set[str]) -> float:
 def _fit(logits: list[np.ndarray], label_ids: np.ndarray) -> tuple[np.ndarray, float]:
     """Weights [P] and the mean negative log-likelihood; convex, by L-BFGS."""
     from scipy.optimize import minimize
+    from threadpoolctl import threadpool_limits
 
     values = np.stack(logits)  # [P, N, K]
     values = values - values.mean(axis=2, keepdims=True)
@@ -96,5 +97,6 @@ def _fit(logits: list[np.ndarray], label_ids: np.ndarray) -> tuple[np.ndarray, f
         return float(likelihood.mean() + _DECAY * (weights**2).sum()), slope
 
     bounds = [(0.0, None)] * len(values)
-    found = minimize(loss, np.ones(len(values)), jac=True, bounds=bounds, method="L-BFGS-B")
+    with threadpool_limits(1):  # see `malmoi.inference.linear.fitting`
+        found = minimize(loss, np.ones(len(values)), jac=True, bounds=bounds, method="L-BFGS-B")
     return found.x / scale[:, 0, 0], float(found.fun)
