@@ -8,7 +8,7 @@ import shlex
 import subprocess
 import sys
 from functools import cache
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from pathlib import Path
 
 import pytest
@@ -50,7 +50,7 @@ def made_by(words: list[str]) -> list[Path]:
     """Where a command writes, relative to the repository."""
     made = [Path(value) for flag, value in pairwise(words) if flag in _WRITES]
     if words[:2] == ["malmoi", "labels"]:
-        made += [Path(file) for file in words[3:4]]
+        made += map(Path, takewhile(lambda word: not word.startswith("-"), words[3:]))
     if words[:2] == ["malmoi", "fetch"]:
         source = find_source(words[2])
         made += [Path("data", source.name)]
