@@ -30,7 +30,7 @@ ABOUT = (
     "Label Studio or doccano to one; backup FILE copies the whole database, whoever works on it "
     "meanwhile; merge makes two labels one; erase removes texts, a person's name or a project for "
     "good, for a request by law; token makes what a program of --person gives to malmoi "
-    "serve --labels."
+    "serve --labels; invitation makes a link of the app for --person, or for whoever runs it."
 )
 
 
@@ -39,9 +39,9 @@ class LabelsSettings:
     """What is done."""
 
     action: tyro.conf.Positional[
-        Literal["list", "export", "import", "backup", "merge", "erase", "token"]
+        Literal["list", "export", "import", "backup", "merge", "erase", "token", "invitation"]
     ]
-    """list, export, import, backup, merge, erase or token."""
+    """list, export, import, backup, merge, erase, token or invitation."""
     files: tyro.conf.Positional[tuple[Path, ...]] = ()
     """What is written: a table (.csv, .xlsx, .jsonl, .json, .parquet), or a copy of the database.
     What is imported: tables, or files as another tool exports them."""
@@ -86,10 +86,10 @@ class LabelsSettings:
     text: tuple[str, ...] = ()
     """Texts to erase, as they are written."""
     person: str | None = None
-    """Name to erase; what the person did stays, under a name that says nothing. Or whose token is
-    made."""
+    """Name to erase; what the person did stays, under a name that says nothing. Or whose token or
+    invitation is made."""
     role: Literal["annotator", "reviewer", "admin"] = "annotator"
-    """What the person of a token may do in the project."""
+    """What the person of a token or an invitation may do in the project."""
     withdraw: bool = False
     """Take back all tokens of the person in the project, in place of making one."""
     label: str | None = None
@@ -116,6 +116,9 @@ def main(settings: LabelsSettings) -> None:
         return
     if settings.action == "token":
         _token(settings)
+        return
+    if settings.action == "invitation":
+        _invitation(settings)
         return
     if settings.action == "export" and settings.fill is not None and settings.files:
         _fill(settings, settings.fill)
@@ -196,6 +199,24 @@ def _token(settings: LabelsSettings) -> None:
         f"{project.name}: a token of {settings.person} as {settings.role}; it is not shown again",
         file=sys.stderr,
     )
+
+
+def _invitation(settings: LabelsSettings) -> None:
+    """Print the end of a link that lets a person in; without a person, whoever runs the app."""
+    from dataclasses import replace
+
+    from malmoi.labels.access_keys import make_key, make_owner_key
+    from malmoi.labels.people import Person
+
+    access, project = _project(settings)
+    access = replace(access, person=Person(name=_operator(), is_local=True))
+    if settings.person is None:
+        secret, whose = make_owner_key(access), "every right in every project"
+    else:
+        secret = make_key(access, settings.person, settings.role, "invitation")
+        whose = f"{settings.person} as {settings.role} in {project.name}"
+    print(f"/join?invite={secret}")
+    print(f"{whose}: open it behind the app's address; it is not shown again", file=sys.stderr)
 
 
 def _erase(settings: LabelsSettings) -> None:

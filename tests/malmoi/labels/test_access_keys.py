@@ -5,11 +5,12 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
+from malmoi.commands.labels import LabelsSettings, main
 from malmoi.errors import InputError
 from malmoi.labels.access_keys import list_keys, make_key, person_of, withdraw
 from malmoi.labels.people import AccessError
 from malmoi.labels.project import NewProject, ProjectLabel
-from malmoi.labels.projects import ProjectStore, members, set_member
+from malmoi.labels.projects import ProjectStore, members, read_project, set_member
 from malmoi.labels.tables import AccessKeyRow
 from tests.malmoi.labels.conftest import LOCAL
 
@@ -48,3 +49,17 @@ def test_a_key_opens_one_project_until_it_is_taken_back(any_url: str) -> None:
     set_member(first, "기계", None)
     set_member(first, "기계", "annotator")
     assert person_of(store, token, "token") is None
+
+
+def test_whoever_runs_the_server_makes_links_on_it(
+    any_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As after they have lost their own."""
+    store = ProjectStore(any_url)
+    labels = (ProjectLabel(name="가"), ProjectLabel(name="나"))
+    store.create(LOCAL, NewProject(name="1", labels=labels))
+    for person, role in ((None, "admin"), ("지은", "reviewer")):
+        main(LabelsSettings(action="invitation", database=any_url, person=person, role=role))
+        secret = capsys.readouterr().out.strip().removeprefix("/join?invite=")
+        found = person_of(store, secret, "invitation")
+        assert found is not None and read_project(store.access(found, "1")).role == role
