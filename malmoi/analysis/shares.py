@@ -130,7 +130,7 @@ def shares(counts: Counts, confusion: np.ndarray | None = None) -> Shares:
         unknown = np.full(said.shape, np.nan)
         share, low, high = said, unknown, unknown
         if confusion is not None:
-            share, low, high = _by_confusion(said, confusion)
+            share, low, high = _by_confusion(said, total.max(axis=1, initial=0), confusion)
     else:
         low, high = _strata_interval(texts, read, right)
         # A guess by what people say in all parts lies nearly always inside.
@@ -173,19 +173,25 @@ def _strata_interval(
 
 
 def _by_confusion(
-    said: np.ndarray, confusion: np.ndarray
+    said: np.ndarray, texts: np.ndarray, confusion: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Adjusted counts (Forman 2008) by the confusion of texts that the model had not learnt.
 
     The shares p that would make the model say what it says: q = C' p, with C the share of each
     given label that it predicts as each. The interval is that of draws of C (Dirichlet, the
-    counts and one half). It holds where the model errs here as it did there, which nobody knows.
+    counts and one half) and of q, for of few texts the model may err more or less often by chance.
+    It holds where the model errs here as it did there, which nobody knows.
     """
     rng = np.random.default_rng(0)
     draws = rng.standard_gamma(confusion + 0.5, (_DRAWS, *confusion.shape))
     draws[0] = confusion + 0.5
     rates = draws / draws.sum(axis=2, keepdims=True)
-    solved = (np.linalg.pinv(rates.transpose(0, 2, 1)) @ said.T).transpose(0, 2, 1)
+    number = texts.astype(np.int64)
+    chances = said / np.maximum(said.sum(axis=1, keepdims=True), 1e-12)
+    says = rng.multinomial(number, chances, (_DRAWS, len(said))) / np.maximum(number, 1)[:, None]
+    says[0] = said
+    inverse = np.linalg.pinv(rates.transpose(0, 2, 1))
+    solved = (inverse @ says.transpose(0, 2, 1)).transpose(0, 2, 1)
     solved = np.clip(solved, 0, None)
     solved /= np.maximum(solved.sum(axis=2, keepdims=True), 1e-12)
     low, high = np.quantile(solved, (0.025, 0.975), axis=0)

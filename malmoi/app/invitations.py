@@ -38,7 +38,7 @@ def invited() -> Person | None:
         InputError: the database cannot be used.
     """
     store = project_store()
-    secret = st.session_state.get(_OWNER) or st.context.cookies.get(_COOKIE, "")
+    secret = st.session_state.get(_OWNER) or _kept_by_browser()
     person = person_of(store, secret, "invitation") if secret else None
     if person is not None:
         return person
@@ -52,6 +52,10 @@ def invited() -> Person | None:
     else:
         st.info(say("Open the link of your invitation to come in."), icon=":material/mail:")
     return None
+
+
+def _kept_by_browser() -> str:
+    return str(st.context.cookies.get(_COOKIE, ""))
 
 
 def become_owner(access: ProjectAccess) -> None:

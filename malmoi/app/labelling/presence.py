@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.leasing import return_leases
-from malmoi.labels.people import AccessError
 
 # After which a card that said nothing counts as gone, such as of a browser that was killed.
 _HERE_SECONDS = 600.0
@@ -58,15 +58,12 @@ def on_screens(access: ProjectAccess) -> set[int]:
 
 
 def close_card(card: str) -> None:
-    """Give the texts of a card back, unless the same person has another one open.
-
-    Raises:
-        InputError: the database cannot be used.
-    """
+    """Give the texts of a card back, unless the same person has another one open."""
     with _lock:
         closed = _cards.pop(card, None)
         if closed is None or any(one.is_of(closed.access, person=True) for one in _cards.values()):
             return
-    # Who was taken out meanwhile holds none any more.
-    with suppress(AccessError):
+    # Who was taken out meanwhile, or whose project is gone, holds none any more. Where the database
+    # cannot be reached nobody is there to be told, and leases end by themselves.
+    with suppress(InputError):
         return_leases(closed.access)

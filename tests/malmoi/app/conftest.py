@@ -78,6 +78,8 @@ def workplace(
         shutil.rmtree(folder / "runs" / "finetune", ignore_errors=True)
     monkeypatch.chdir(folder)
     monkeypatch.setattr("malmoi.app.jobs._JOBS", Jobs())
+    # Streamlit's own test runner has no browser, and gives a mock for its cookies.
+    monkeypatch.setattr("malmoi.app.invitations._kept_by_browser", str)
     monkeypatch.setenv("MALMOI_HOME", ".")
     monkeypatch.delenv("MALMOI_DATABASE", raising=False)
     return folder

@@ -45,6 +45,8 @@ def test_three_ways_in(chromium: "Browser", address: str, trained_workplace: Pat
         page.set_viewport_size({"width": width, "height": 800})
         for module in [page.module for page in PAGES]:
             page.goto(f"{address}/{module}?project={project.name}")
+            if module == "labelling":
+                expect(page.locator(".card summary")).not_to_be_empty()
             _check(page)
 
 

@@ -266,14 +266,12 @@ def test_keywords_of_a_corpus(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     (tmp_path / "a.txt").write_text("\n".join(texts), encoding="utf-8")
     assert main(["stats", str(tmp_path / "a.txt"), "--keywords", "2"]) == 0
     assert capsys.readouterr().out.endswith(
-        "keywords of 3 texts, the analyser failed on 1 more:\n"
-        "  영화 (noun): 3\n  좋다 (adjective): 2\n"
+        "keywords of 4 texts:\n  영화 (noun): 4\n  좋다 (adjective): 2\n"
     )
     assert main(["stats", str(tmp_path / "a.txt"), "--keywords", "1", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["keywords"] == {
-        "keywords": [{"word": "영화", "word_class": "noun", "texts": 3}],
-        "texts": 3,
-        "failed": 1,
+        "keywords": [{"word": "영화", "word_class": "noun", "texts": 4}],
+        "texts": 4,
     }
     assert main(["stats", str(tmp_path / "a.txt"), "--keywords", "-1"]) == 2
     assert "expected --keywords of at least 0, found -1" in capsys.readouterr().err
