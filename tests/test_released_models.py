@@ -32,6 +32,13 @@ CLASSIFIERS = {
 }
 
 
+def test_no_file_names_a_place_of_the_machine_that_made_it() -> None:
+    """As an exported network does, in every node, where nobody takes it out."""
+    files = [path for path in RELEASED.rglob("*") if path.is_file()]
+    assert files
+    assert [path for path in files if b"site-packages" in path.read_bytes()] == []
+
+
 @pytest.fixture(params=ENCODERS)
 def released(request: pytest.FixtureRequest) -> Path:
     """A released encoder's folder."""

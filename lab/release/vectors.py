@@ -284,19 +284,7 @@ def write_folder(output: Path, model: BertModel, tokenizer: Tokenizer) -> None:
         (output / name).write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
     (output / "onnx").mkdir()
     exact = output / "onnx" / "exact.onnx"
-    ids = torch.ones((2, 8), dtype=torch.int64)
-    sizes = {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}
-    program = torch.onnx.export(
-        SentenceVectors(model),
-        (ids, torch.ones_like(ids)),
-        input_names=["input_ids", "attention_mask"],
-        output_names=["last_hidden_state", "sentence_embedding"],
-        dynamo=True,
-        dynamic_shapes=(sizes, sizes),
-        verbose=False,
-    )
-    assert program is not None
-    program.save(exact, external_data=False)
+    _export(model, exact)
     # The same blocks and scales as in the image: nothing is lost once more.
     four_bits = MatMulNBitsQuantizer(
         str(exact),
@@ -309,6 +297,26 @@ def write_folder(output: Path, model: BertModel, tokenizer: Tokenizer) -> None:
     four_bits.process()
     four_bits.model.save_model_to_file(str(output / NETWORK))
     exact.unlink()
+
+
+def _export(model: BertModel, path: Path) -> None:
+    """Write the network in fp32: tokens and mask to tokens' states and the text's vector."""
+    ids = torch.ones((2, 8), dtype=torch.int64)
+    sizes = {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}
+    program = torch.onnx.export(
+        SentenceVectors(model),
+        (ids, torch.ones_like(ids)),
+        input_names=["input_ids", "attention_mask"],
+        output_names=["last_hidden_state", "sentence_embedding"],
+        dynamo=True,
+        dynamic_shapes=(sizes, sizes),
+        verbose=False,
+    )
+    assert program is not None
+    for node in program.model.graph.all_nodes():
+        # Where in which file of this machine it was written: for nobody who gets the network.
+        node.metadata_props.clear()
+    program.save(path, external_data=False)
 
 
 def korsts(folder: Path, part: str) -> tuple[list[str], list[str], list[float]]:
