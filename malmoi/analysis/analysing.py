@@ -141,7 +141,7 @@ def unlearnt(
 
     Args:
         labelling: of N texts.
-        clean: the texts.
+        clean: the texts, clean.
         labels: K.
         folder: of the model.
 
@@ -151,20 +151,21 @@ def unlearnt(
     """
     labelling = replace(labelling, confusion=confusion_of(folder, labels))
     keys = read_learnt(folder)
-    rows = np.flatnonzero(labelling.drawn)
-    if keys is None or not len(rows):
+    if keys is None:
         return labelling, 0
-    rows = rows[np.isin(text_keys([clean[row] for row in rows.tolist()]), keys)]
     before = _out_of_fold(folder.parent / "predictions.csv")
+    # Those that were not drawn, too: those that were say how often the model errs on them.
+    told = np.array([text in before for text in clean], dtype=bool)
+    rows = np.flatnonzero(labelling.drawn | told)
+    rows = rows[np.isin(text_keys([clean[row] for row in rows.tolist()]), keys)]
     place = {normal_label(label): number for number, label in enumerate(labels)}
     said, drawn = labelling.said.copy(), labelling.drawn.copy()
     for row in rows.tolist():
-        names = before.get(clean[row])
-        if names is None:
+        if not told[row]:
             drawn[row] = False
             continue
         said[row] = False
-        said[row, [place[one] for one in names if one in place]] = True
+        said[row, [place[one] for one in before[clean[row]] if one in place]] = True
     return replace(labelling, said=said, drawn=drawn), int((labelling.drawn & ~drawn).sum())
 
 

@@ -19,6 +19,7 @@ from malmoi.labels.label_names import normal_label
 from malmoi.labels.projects import read_project
 from malmoi.labels.tables import TextRow
 from malmoi.labels.vector_index import read_index
+from malmoi.text.cleaning.cleaner import clean_batch
 
 _TEXTS = 5_000
 
@@ -69,7 +70,7 @@ def project_report(
     )
     learnt = 0
     if folder is not None:
-        labelling, learnt = unlearnt(labelling, texts, names, folder)
+        labelling, learnt = unlearnt(labelling, clean_batch(texts).texts, names, folder)
     return ProjectReport(
         report=Report(
             originals=texts,

@@ -39,7 +39,7 @@ _WORD_TEXTS = 20_000
 _WORDS, _EXAMPLES = 12, 3
 # Shorter texts stand for nothing.
 _FEWEST_CHARACTERS = 8
-# Grouping that stand out whose words are told.
+# Parts that stand out whose words are told.
 _MOST_PARTS = 12
 _SHARE_COLUMNS = ("column", "part", "label", "texts", "read", "said", "share", "low", "high")
 _CHANGE_COLUMNS = (
@@ -89,7 +89,8 @@ class Report:
         """All texts, then the parts of each column, dates last."""
         every = np.zeros(len(self.originals), dtype=np.int64)
         found = [Grouping(column="", period=None, names=[""], codes=every)]
-        found += [parts_by_value(self._column(name), name) for name in self.by]
+        by = dict.fromkeys(name for name in self.by if name != self.time)
+        found += [parts_by_value(self._column(name), name) for name in by]
         if self.time is not None:
             found.append(parts_by_time(self._column(self.time), self.time, self.period))
         return found
@@ -142,9 +143,8 @@ class Report:
                 there = np.flatnonzero(found.texts)
                 if len(there) < 2:
                     continue
-                before = counts.of(int(there[-2]))
-                others, places = self._shares(before), [int(there[-1])]
-                found = self._shares(counts.of(places[0]))
+                others, places = found.of(int(there[-2])), [int(there[-1])]
+                found = found.of(places[0])
             gap, low, high, chance = difference(found, others)
             for row, part in enumerate(places):
                 if not min(found.texts[row], others.texts[row]):
@@ -238,9 +238,10 @@ class Report:
             found = np.bincount(table.rows, weights, minlength=table.texts)
             fit = found / np.sqrt(np.bincount(table.rows, minlength=table.texts) + 3)
             sure = np.nan_to_num(self.confidence[self.sample], nan=0.0)
-            for kind, by in (("typical", fit), ("extreme", sure)):
-                ranked = self.sample[np.argsort(-np.where(has, by, -1), kind="stable")]
-                ranked = ranked[: int(has.sum())]
+            model_too = has & self.labelling.said[self.sample, place]
+            for kind, by, mine in (("typical", fit, has), ("extreme", sure, model_too)):
+                ranked = self.sample[np.argsort(-np.where(mine, by, -1), kind="stable")]
+                ranked = ranked[: int(mine.sum())]
                 long = [one for one in ranked if len(self.originals[one]) >= _FEWEST_CHARACTERS]
                 chosen = np.array(long or ranked, dtype=np.int64)
                 for one in spread_out(chosen, self.originals, _EXAMPLES):

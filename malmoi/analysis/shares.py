@@ -58,13 +58,26 @@ class Shares:
     texts: np.ndarray
     drawn: np.ndarray
 
+    def of(self, part: int) -> "Shares":
+        """One part alone."""
+        return Shares(**{name: found[[part]] for name, found in vars(self).items()})
 
-def wilson(right: np.ndarray, texts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The score interval of shares; 0 to 1 where there are no texts."""
+
+def wilson(
+    right: np.ndarray, texts: np.ndarray, quantile: float = Z_95
+) -> tuple[np.ndarray, np.ndarray]:
+    """The score interval of shares; 0 to 1 where there are no texts.
+
+    Args:
+        right: texts that count, of any shape.
+        texts: all, of the same shape.
+        quantile: of the normal distribution.
+    """
     n = np.maximum(texts, 1e-12)
-    share, square = right / n, Z_95**2
+    share, square = right / n, quantile**2
     middle = (share + square / (2 * n)) / (1 + square / n)
-    half = Z_95 * np.sqrt(share * (1 - share) / n + square / (4 * n**2)) / (1 + square / n)
+    spread = np.maximum(share * (1 - share), 0) / n + square / (4 * n**2)
+    half = quantile * np.sqrt(spread) / (1 + square / n)
     low = np.where(texts > 0, np.maximum(middle - half, 0), 0.0)
     return low, np.where(texts > 0, np.minimum(middle + half, 1), 1.0)
 
@@ -82,11 +95,6 @@ class Counts:
     texts: np.ndarray
     read: np.ndarray
     right: np.ndarray
-
-    def of(self, part: int) -> "Counts":
-        """One part alone."""
-        place = [part]
-        return Counts(texts=self.texts[place], read=self.read[place], right=self.right[place])
 
     def others(self) -> "Counts":
         """For each part, all other parts together."""
@@ -179,16 +187,16 @@ def _by_confusion(
 
     The shares p that would make the model say what it says: q = C' p, with C the share of each
     given label that it predicts as each. The interval is that of draws of C (Dirichlet, the
-    counts and one half) and of q, for of few texts the model may err more or less often by chance.
-    It holds where the model errs here as it did there, which nobody knows.
+    counts and one half) and of q (Dirichlet, the counts and one text in all), for of few texts the
+    model may err more or less often by chance. It holds where the model errs here as it did there,
+    which nobody knows.
     """
     rng = np.random.default_rng(0)
     draws = rng.standard_gamma(confusion + 0.5, (_DRAWS, *confusion.shape))
     draws[0] = confusion + 0.5
     rates = draws / draws.sum(axis=2, keepdims=True)
-    number = texts.astype(np.int64)
-    chances = said / np.maximum(said.sum(axis=1, keepdims=True), 1e-12)
-    says = rng.multinomial(number, chances, (_DRAWS, len(said))) / np.maximum(number, 1)[:, None]
+    says = rng.standard_gamma(said * texts[:, None] + 1 / said.shape[1], (_DRAWS, *said.shape))
+    says /= says.sum(axis=2, keepdims=True)
     says[0] = said
     inverse = np.linalg.pinv(rates.transpose(0, 2, 1))
     solved = (inverse @ says.transpose(0, 2, 1)).transpose(0, 2, 1)

@@ -1,6 +1,8 @@
 """How sure a score is that was measured on so many texts."""
 
-import math
+import numpy as np
+
+from malmoi.analysis.shares import wilson
 
 # Quantiles of the normal distribution, for intervals with two sides.
 TWO_SIDED_90, TWO_SIDED_95 = 1.645, 1.960
@@ -20,13 +22,8 @@ def share_interval(share: float, texts: int, quantile: float = TWO_SIDED_95) -> 
     Returns:
         The lower and the upper end of the interval, both from 0 to 1.
     """
-    if texts <= 0:
-        return 0.0, 1.0
-    square = quantile**2
-    middle = (share + square / (2 * texts)) / (1 + square / texts)
-    spread = share * (1 - share) / texts + square / (4 * texts**2)
-    half = quantile * math.sqrt(max(0.0, spread)) / (1 + square / texts)
-    return max(0.0, middle - half), min(1.0, middle + half)
+    low, high = wilson(np.array(share * texts), np.array(texts), quantile)
+    return float(low), float(high)
 
 
 def wide_enough(

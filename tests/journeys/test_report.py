@@ -148,6 +148,21 @@ def test_in_python_it_is_tables_that_show_themselves(classifier: Path, tmp_path:
         found.save(tmp_path / "page.pdf")
 
 
+def test_what_stands_out_is_what_the_tables_say() -> None:
+    """Of a column that is compared and the time, too: it is the time."""
+    table = reviews()
+    table["작성일"] = [f"2026-0{1 + one // 120}-01" for one in range(240)]
+    table["사람"] = table["사람"].where(table["작성일"] == "2026-01-01", BAD)
+    found = malmoi.report(
+        table, "리뷰", label="사람", by=["상품명", "작성일"], time="작성일", period="month"
+    )
+    (latest,) = found.changes[(found.changes["part"] == "2026-02")][:1].itertuples()
+    where = (found.shares["part"] == "2026-02") & (found.shares["label"] == latest.label)
+    assert found.shares[where]["share"].tolist() == [latest.share]
+    # Without a model there is nothing that it is surest of.
+    assert set(found.examples["kind"]) == {"typical"}
+
+
 def test_labels_of_the_app_count(home: Path, classifier: Path) -> None:
     new = NewProject(
         name="리뷰",

@@ -9,6 +9,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
+from malmoi.analysis.analysing import unlearnt
 from malmoi.analysis.shares import (
     Labelling,
     counted,
@@ -18,6 +19,7 @@ from malmoi.analysis.shares import (
     wilson,
 )
 from malmoi.inference.classifier import Classifier
+from malmoi.inference.learnt_texts import text_keys, write_learnt
 from malmoi.paths import checkpoint, sample
 
 SHARED = Path(__file__).parents[4] / "shared" / "data"
@@ -89,15 +91,28 @@ def two_parts(read: int) -> tuple[Labelling, np.ndarray]:
 
 def test_parts_differ_only_where_the_intervals_say_so() -> None:
     labelling, parts = two_parts(200)
-    counts = counted(labelling, parts, 2)
-    gap, low, high, chance = difference(shares(counts.of(0)), shares(counts.of(1)))
+    found = shares(counted(labelling, parts, 2))
+    gap, low, high, chance = difference(found.of(0), found.of(1))
     assert low[0, 0] < 0.4 < high[0, 0]
     assert 0 < low[0, 0] < gap[0, 0] and chance[0, 0] < 0.001
     same = shares(counted(labelling, np.arange(2_000) % 2, 2))
-    halves = counted(labelling, np.arange(2_000) % 2, 2)
-    _, low, high, chance = difference(shares(halves.of(0)), shares(halves.of(1)))
+    _, low, high, chance = difference(same.of(0), same.of(1))
     assert low[0, 0] < 0 < high[0, 0] and chance[0, 0] > 0.01
     assert same.drawn.sum() == 200
+
+
+def test_texts_that_a_model_has_learnt_count_by_what_it_said_before(tmp_path: Path) -> None:
+    """Drawn or not; of one that is in no fold nobody knows what it said."""
+    texts, model = ["하나", "둘", "셋", "넷"], tmp_path / "model"
+    model.mkdir()
+    write_learnt(model, text_keys(texts[:3]))
+    (tmp_path / "predictions.csv").write_text("text,predicted\n하나,나\n둘,나\n", encoding="utf-8")
+    nobody = np.zeros((4, 2), dtype=bool)
+    drawn = np.array([True, False, True, True])
+    labelling = Labelling(said=rows([0, 0, 0, 0], 2), given=nobody, drawn=drawn)
+    found, learnt = unlearnt(labelling, texts, ["가", "나"], model)
+    assert np.array_equal(found.said, rows([1, 1, 0, 0], 2))
+    assert found.drawn.tolist() == [True, False, False, True] and learnt == 1
 
 
 def test_what_was_read_whole_is_known() -> None:
