@@ -1,4 +1,7 @@
-"""Texts to the real doccano and back with the labels of two people; where it is installed."""
+"""Texts to the real doccano and back with the labels of two people; where it is installed.
+
+Version 1.8.4 starts with marshmallow < 4, numpy < 2 and setuptools < 80 beside it.
+"""
 
 import io
 import json
