@@ -27,7 +27,14 @@ def join(request: Request) -> Response:
     secret = request.query_params.get(INVITE, "")
     answer = RedirectResponse("./", status_code=303)
     if person_of(project_store(), secret, "invitation") is not None:
-        answer.set_cookie(_COOKIE, secret, max_age=_SECONDS, httponly=True, samesite="lax")
+        answer.set_cookie(
+            _COOKIE,
+            secret,
+            max_age=_SECONDS,
+            httponly=True,
+            samesite="lax",
+            secure=request.url.scheme == "https",
+        )
     return answer
 
 

@@ -76,7 +76,7 @@ def choose_model(visit: Visit) -> ChosenModel | None:
         )
         return None
     _describe(path, classifier, models)
-    tell_who_answers(path, visit)
+    _tell_who_answers(path, visit)
     return ChosenModel(classifier=classifier, name=model_name(path), key=f"{path}@{changed}")
 
 
@@ -134,7 +134,7 @@ def _of_project(visit: Visit) -> str | None:
     return visit.open_project.project.settings.model
 
 
-def tell_who_answers(path: Path, visit: Visit) -> None:
+def _tell_who_answers(path: Path, visit: Visit) -> None:
     """Say which model a page speaks for."""
     name = escaped(display_name(path))
     if model_name(path) == _of_project(visit):

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from malmoi.labels.access import ProjectAccess
+    from malmoi.labels.access_keys import KeyKind
     from malmoi.labels.erased_files import Erasure
     from malmoi.labels.project import Project
     from malmoi.labels.projects import ProjectStore
@@ -91,7 +92,7 @@ class LabelsSettings:
     role: Literal["annotator", "reviewer", "admin"] = "annotator"
     """What the person of a token or an invitation may do in the project."""
     withdraw: bool = False
-    """Take back all tokens of the person in the project, in place of making one."""
+    """Take back all tokens, or invitations, of the person in the project; none is made then."""
     label: str | None = None
     """Label to merge into another one: all that was said with it is said with the other then."""
     into: str | None = None
@@ -114,11 +115,8 @@ def main(settings: LabelsSettings) -> None:
     if settings.action == "merge":
         _merge(settings)
         return
-    if settings.action == "token":
-        _token(settings)
-        return
-    if settings.action == "invitation":
-        _invitation(settings)
+    if settings.action in ("token", "invitation"):
+        _key(settings, settings.action)
         return
     if settings.action == "export" and settings.fill is not None and settings.files:
         _fill(settings, settings.fill)
@@ -176,47 +174,38 @@ def _merge(settings: LabelsSettings) -> None:
     )
 
 
-def _token(settings: LabelsSettings) -> None:
-    """Print a token, the only time that anybody sees it; or take back those of a person."""
+def _key(settings: LabelsSettings, kind: "KeyKind") -> None:
+    """Print a token, or the end of a link of the app, which nobody sees again; or take them back.
+
+    Without a person the link is of whoever runs the app.
+    """
     from dataclasses import replace
 
-    from malmoi.labels.access_keys import list_keys, make_key, withdraw
+    from malmoi.labels.access_keys import list_keys, make_key, make_owner_key, withdraw
     from malmoi.labels.people import Person, person_name
 
-    if settings.files or settings.person is None:
-        raise InputError("expected whose token it is: malmoi labels token --person NAME")
+    is_owner = kind == "invitation" and settings.person is None and not settings.withdraw
+    if settings.files or (settings.person is None and not is_owner):
+        raise InputError(
+            "expected whose {kind} it is: malmoi labels {kind} --person NAME", kind=kind
+        )
     access, project = _project(settings)
     access = replace(access, person=Person(name=_operator(), is_local=True))
     if settings.withdraw:
-        name = person_name(settings.person)
-        mine = [key.id for key in list_keys(access, "token") if key.person == name]
+        name = person_name(settings.person or "")
+        mine = [key.id for key in list_keys(access, kind) if key.person == name]
         for key in mine:
             withdraw(access, key)
-        print(f"{project.name}: {len(mine):,} tokens of {name} taken back", file=sys.stderr)
+        print(f"{project.name}: {len(mine):,} {kind}s of {name} taken back", file=sys.stderr)
         return
-    print(make_key(access, settings.person, settings.role, "token"))
-    print(
-        f"{project.name}: a token of {settings.person} as {settings.role}; it is not shown again",
-        file=sys.stderr,
-    )
-
-
-def _invitation(settings: LabelsSettings) -> None:
-    """Print the end of a link that lets a person in; without a person, whoever runs the app."""
-    from dataclasses import replace
-
-    from malmoi.labels.access_keys import make_key, make_owner_key
-    from malmoi.labels.people import Person
-
-    access, project = _project(settings)
-    access = replace(access, person=Person(name=_operator(), is_local=True))
     if settings.person is None:
         secret, whose = make_owner_key(access), "every right in every project"
     else:
-        secret = make_key(access, settings.person, settings.role, "invitation")
+        secret = make_key(access, settings.person, settings.role, kind)
         whose = f"{settings.person} as {settings.role} in {project.name}"
-    print(f"/join?invite={secret}")
-    print(f"{whose}: open it behind the app's address; it is not shown again", file=sys.stderr)
+    print(secret if kind == "token" else f"/join?invite={secret}")
+    where = "" if kind == "token" else "open it behind the app's address; "
+    print(f"{whose}: {where}it is not shown again", file=sys.stderr)
 
 
 def _erase(settings: LabelsSettings) -> None:

@@ -143,6 +143,9 @@ def evaluate(
             nothing is written.
         progress: whether to print what the command prints.
 
+    Returns:
+        Scores, confusions, predictions and mistakes as tables.
+
     Raises:
         InputError: what was given cannot be used.
     """

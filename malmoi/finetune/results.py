@@ -1,6 +1,7 @@
 """What `malmoi.cross_validate` and `malmoi.evaluate` give: tables, and pages for a notebook."""
 
 import json
+from abc import ABC, abstractmethod
 from functools import cached_property
 from html import escape
 from pathlib import Path
@@ -22,7 +23,7 @@ from malmoi.text.reading.frames import TABLE
 from malmoi.text.reading.sources import Source
 
 
-class ScoredTexts:
+class ScoredTexts(ABC):
     """Labelled texts with what models said that had not learnt them.
 
     Args:
@@ -35,9 +36,9 @@ class ScoredTexts:
         self._examples, self._result, self._table = examples, result, table
 
     @property
+    @abstractmethod
     def scores(self) -> pd.DataFrame:
         """A row for each score, with its 95% interval."""
-        raise NotImplementedError
 
     @property
     def per_label(self) -> pd.DataFrame:
@@ -124,8 +125,9 @@ class ScoredTexts:
         style = "width: 100%; height: 36rem; border: 1px solid #8884"
         return f'{shown}<iframe srcdoc="{escape(page)}" style="{style}"></iframe>'
 
+    @abstractmethod
     def _page(self) -> str:
-        raise NotImplementedError
+        """The report as HTML; "" where there is none."""
 
 
 class Evaluated(ScoredTexts):

@@ -69,7 +69,7 @@ def _make_example(visit: Visit) -> None:
 
 
 def _first_rows() -> list[dict[str, str]]:
-    """Of the example, as many as say something of each kind."""
+    """Three reviews of the example: so-so, good and bad."""
     with EXAMPLE.open(encoding="utf-8", newline="") as file:
         return list(islice(csv.DictReader(file), 3, 6))
 

@@ -126,7 +126,7 @@ def _names(learnt: Learnt, given: np.ndarray) -> tuple[str, ...]:
 def _trainer() -> QuickTrainer:
     try:
         place = find_encoder()
-    except InputError:  # n-grams, morphemes and word vectors are enough
+    except InputError:  # n-grams and sentence vectors are enough
         return QuickTrainer(sentences=find_sentence_encoder())
     from malmoi.inference.linear.frozen_encoder import FrozenEncoder
 

@@ -63,3 +63,7 @@ def test_whoever_runs_the_server_makes_links_on_it(
         secret = capsys.readouterr().out.strip().removeprefix("/join?invite=")
         found = person_of(store, secret, "invitation")
         assert found is not None and read_project(store.access(found, "1")).role == role
+    main(LabelsSettings(action="invitation", database=any_url, person="지은", withdraw=True))
+    assert person_of(store, secret, "invitation") is None
+    with pytest.raises(InputError, match="whose invitation"):
+        main(LabelsSettings(action="invitation", database=any_url, withdraw=True))
