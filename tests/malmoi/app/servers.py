@@ -83,6 +83,9 @@ def new_page(chromium: "Browser", *, width: int = 1280, height: int = 800) -> "P
     page = context.new_page()
     page.set_default_timeout(PATIENCE)
     expect.set_options(timeout=PATIENCE)
+    # What is clicked while a page is drawn anew may belong to the one before, and does nothing.
+    drawing = page.locator("[data-test-script-state=running]")
+    page.add_locator_handler(drawing, lambda: None)
     return page
 
 
