@@ -65,9 +65,14 @@ def _kept_by_browser() -> str:
     return str(st.context.cookies.get(_COOKIE, ""))
 
 
-def become_owner(access: ProjectAccess) -> None:
-    """Keep whoever makes the first invitation from being asked for one."""
-    st.session_state[_OWNER] = make_owner_key(access)
+def become_owner(access: ProjectAccess, *, instead: bool = False) -> None:
+    """Keep whoever makes the first invitation from being asked for one.
+
+    Args:
+        access: of whoever runs the server.
+        instead: their former links let nobody in any more.
+    """
+    st.session_state[_OWNER] = make_owner_key(access, instead=instead)
 
 
 def draw_own_link() -> None:

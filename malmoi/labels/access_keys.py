@@ -69,8 +69,12 @@ def make_key(access: ProjectAccess, person: str, role: Role, kind: KeyKind) -> s
     return secret
 
 
-def make_owner_key(access: ProjectAccess) -> str:
+def make_owner_key(access: ProjectAccess, *, instead: bool = False) -> str:
     """The invitation of whoever runs the server: every right in every project.
+
+    Args:
+        access: of whoever has that already.
+        instead: all former ones of this kind are taken back.
 
     Raises:
         AccessError: who asks has not that already.
@@ -81,6 +85,11 @@ def make_owner_key(access: ProjectAccess) -> str:
         )
     secret = secrets.token_urlsafe(_BYTES)
     with access.writing("admin") as connection:
+        now = database_time(connection)
+        if instead:
+            good = (AccessKeyRow.project_id.is_(None), AccessKeyRow.withdrawn_at.is_(None))
+            connection.execute(update(AccessKeyRow).where(*good).values(withdrawn_at=now))
+            access.note(connection, "renew owner link", {})
         connection.execute(
             insert(AccessKeyRow).values(
                 project_id=None,
@@ -89,7 +98,7 @@ def make_owner_key(access: ProjectAccess) -> str:
                 kind="invitation",
                 sha256=_hashed(secret),
                 created_by=access.person.name,
-                created_at=database_time(connection),
+                created_at=now,
             )
         )
     return secret

@@ -51,6 +51,15 @@ def sentence(entry: AuditEntry) -> str:
                 return say("Made a token for {person}", person=details["person"])
             case "withdraw token":
                 return say("Took back the token of {person}", person=details["person"])
+            case "renew owner link":
+                return say("Made the link of whoever runs the server anew")
+            case "join people":
+                return say(
+                    "Joined {name} and {into} as one person: {texts:text}",
+                    name=details["from"],
+                    into=details["into"],
+                    texts=details["texts"],
+                )
             case "archive":
                 return say("Archived the project")
             case "open again":

@@ -1,5 +1,6 @@
 """Members of the open project and their roles; the audit trail; how to keep a copy."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import pandas as pd
@@ -11,10 +12,12 @@ from malmoi.app.language import say
 from malmoi.app.local_time import local_time
 from malmoi.app.plain_text import escaped
 from malmoi.app.projects.audit_sentences import sentence
+from malmoi.app.projects.joining import draw_joining
 from malmoi.app.projects.overview import ROLES
 from malmoi.app.visit import OpenProject, Visit
 from malmoi.errors import InputError
 from malmoi.labels.access_keys import (
+    AccessKey,
     asks_for_invitation,
     list_keys,
     make_key,
@@ -33,10 +36,11 @@ _REFUSED, _MADE = "settings_role_refused", "settings_invitation_made"
 
 
 def draw_people(visit: Visit, open_project: OpenProject) -> None:
-    """Members with their roles."""
+    """Members with their roles, and whoever else has labelled."""
     # Whoever logged in is neither.
     by_link = visit.person.is_local or visit.person.only_project is not None
-    if by_link and not asks_for_invitation(visit.store.engine):
+    asks = asks_for_invitation(visit.store.engine)
+    if by_link and not asks:
         st.info(
             say(
                 "Whoever opens the app on this computer is an admin. Once you invite somebody, "
@@ -45,23 +49,29 @@ def draw_people(visit: Visit, open_project: OpenProject) -> None:
             icon=":material/lock_open:",
         )
     draw_own_link()
+    may, access = open_project.allows("admin"), open_project.access
     try:
-        found = members(open_project.access)
-        others = [name for name in people_at_work(open_project.access) if name not in found]
+        found: dict[str, Role | None] = {**members(access)}
+        others = [name for name in people_at_work(access) if name not in found]
+        keys = list_keys(access, "invitation") if may and by_link else []
     except AccessError as error:
         explain(say("Only reviewers and admins see who else works here."), error)
         return
     if (refused := st.session_state.pop(_REFUSED, None)) is not None:
         _explain_refusal(refused)
-    may = open_project.allows("admin")
-    for name, role in sorted(found.items(), key=lambda one: (-ROLE_NAMES.index(one[1]), one[0])):
-        _draw_member(open_project, name, role, may)
+    invited = {key.person for key in keys}
+    for name, role in sorted(found.items(), key=lambda one: (-_rank(one[1]), one[0])):
+        _draw_person(open_project, name, role, may, may and by_link and name not in invited)
     if others:
-        st.caption(say("Have labelled, and are no members: ") + ", ".join(map(escaped, others)))
+        st.caption(say("Have labelled, and are no members:"))
+    for name in others:
+        _draw_person(open_project, name, None, may, may and by_link)
     if may:
-        _draw_new_member(open_project, others, by_link)
-        if by_link:
-            _draw_invitations(open_project)
+        _draw_new_member(open_project, by_link)
+        _draw_invitations(open_project, keys)
+        if visit.person.is_local and asks:
+            _draw_owner_link(open_project)
+        draw_joining(open_project, sorted({*found, *others}))
     with st.expander(say("What roles may do"), icon=":material/badge:"):
         st.markdown(
             say(
@@ -72,38 +82,53 @@ def draw_people(visit: Visit, open_project: OpenProject) -> None:
         )
 
 
-def _draw_member(open_project: OpenProject, name: str, role: Role, may: bool) -> None:
-    who, what, away = st.columns([4, 3, 2.4], vertical_alignment="center")
+def _rank(role: Role | None) -> int:
+    return -1 if role is None else ROLE_NAMES.index(role)
+
+
+def _draw_person(
+    open_project: OpenProject, name: str, role: Role | None, may: bool, may_invite: bool
+) -> None:
+    """A row: the role of a member, or the one that somebody would get who only has labelled."""
+    who, what, link_column, away = st.columns([3, 2.6, 2, 2], vertical_alignment="center")
     who.text(name)
     key = f"{open_project.project.id}-{name}-{role}"
-    what.selectbox(
+    chosen: Role = what.selectbox(
         say("Role"),
         list(ROLE_NAMES),
-        index=ROLE_NAMES.index(role),
+        index=max(0, _rank(role)),
         format_func=lambda one: say(ROLES[one]),
         key=f"role-{key}",
         label_visibility="collapsed",
         disabled=not may,
-        on_change=_change_role,
-        args=(open_project, name, role, f"role-{key}"),
+        on_change=None if role is None else _change_role,
+        args=None if role is None else (open_project, name, role, f"role-{key}"),
     )
-    if away.button(
-        say("Remove"),
-        key=f"remove-{key}",
-        icon=":material/person_remove:",
-        disabled=not may,
+    if may_invite and link_column.button(
+        say("Invite"), key=f"invite-{key}", icon=":material/mail:"
+    ):
+        _invite(open_project, name, chosen)
+    if role is None:
+        if (
+            may
+            and not may_invite
+            and away.button(say("Add"), key=f"add-{key}", icon=":material/person_add:")
+        ):
+            _set(open_project, name, chosen)
+    elif away.button(
+        say("Remove"), key=f"remove-{key}", icon=":material/person_remove:", disabled=not may
     ):
         _set(open_project, name, None)
 
 
-def _draw_new_member(open_project: OpenProject, others: list[str], by_link: bool) -> None:
+def _draw_new_member(open_project: OpenProject, by_link: bool) -> None:
     """Somebody new, or another link for somebody who is there."""
     with st.form(f"member-{open_project.project.id}", clear_on_submit=True, border=False):
         who, what, add = st.columns([4, 3, 2.4], vertical_alignment="bottom")
         name = who.text_input(
             say("Name of whom you invite") if by_link else say("Somebody new (the e-mail)"),
             max_chars=320,
-            placeholder=others[0] if others else "" if by_link else "jieun@example.com",
+            placeholder="" if by_link else "jieun@example.com",
         )
         role: Role = what.selectbox(
             say("Role"), list(ROLE_NAMES), format_func=lambda one: say(ROLES[one])
@@ -136,9 +161,23 @@ def _invite(open_project: OpenProject, name: str, role: Role) -> None:
         st.rerun()
 
 
-def _draw_invitations(open_project: OpenProject) -> None:
+def _draw_owner_link(open_project: OpenProject) -> None:
+    """The link of whoever runs the server, which opens everything, made anew."""
+    with st.expander(say("My own link"), icon=":material/key:"):
+        st.caption(
+            say(
+                "A new link takes the place of the one that you have: that one lets nobody in any "
+                "more, in no browser but this."
+            )
+        )
+        if st.button(say("Make my link anew"), key="owner-link", icon=":material/autorenew:"):
+            become_owner(open_project.access, instead=True)
+            st.rerun()
+
+
+def _draw_invitations(open_project: OpenProject, keys: Sequence[AccessKey]) -> None:
     """Links that are good; each can be taken back."""
-    for key in list_keys(open_project.access, "invitation"):
+    for key in keys:
         who, away = st.columns([7, 2.4], vertical_alignment="center")
         used = key.last_used_at
         when = say("not opened yet") if used is None else f"{local_time(used):%Y-%m-%d %H:%M}"

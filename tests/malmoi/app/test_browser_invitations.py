@@ -24,7 +24,7 @@ def invite(page: "Page", name: str) -> str:
     from playwright.sync_api import expect
 
     page.get_by_label("초대할 사람").fill(name)
-    page.get_by_role("button", name="초대", exact=False).click()
+    page.get_by_test_id("stBaseButton-secondaryFormSubmit").click()
     expect(page.get_by_text(f"이 링크는 {name} 님에게만")).to_be_visible()
     return page.get_by_test_id("stCode").last.inner_text().strip()
 
