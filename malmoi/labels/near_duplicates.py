@@ -1,7 +1,7 @@
 """Texts of a project that are nearly the same: one of them is shown and labelled for all."""
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,9 +25,7 @@ THRESHOLD = 0.9
 _READ, _WRITTEN = 5_000, 1_000
 
 
-def group_alike(
-    access: ProjectAccess, progress: Callable[[int, int], None] = lambda done, total: None
-) -> int:
+def group_alike(access: ProjectAccess) -> int:
     """Find the texts that are nearly the same, and write to each of a group the id of its first.
 
     Spaces and case do not count: people of one mind set them differently. In memory are 230 bytes
@@ -35,7 +33,6 @@ def group_alike(
 
     Args:
         access: of an admin. After an import it is a local person of the server's own.
-        progress: told the texts compared and their number.
 
     Returns:
         How many texts have one before them that is nearly the same.
@@ -60,7 +57,7 @@ def group_alike(
             iter(sketches),
             settings,
             Path(work),
-            progress,
+            lambda done, total: None,
         )
     is_copy = keepers != np.arange(len(every))
     in_group = is_copy.copy()

@@ -193,20 +193,13 @@ class Project:
         return {label.name: label.title for label in self.labels}
 
 
-def new_project_of_task(
-    task: TaskDefinition, settings: ProjectSettings | None = None
-) -> NewProject:
+def new_project_of_task(task: TaskDefinition) -> NewProject:
     """A project with what a `task.toml` says; its texts are imported separately."""
     named = ("name", "title", "meaning", "color", "key")
     labels = [
         ProjectLabel(**{name: getattr(label, name) for name in named}) for label in task.labels
     ]
-    return NewProject(
-        name=task.name,
-        labels=labels,
-        guideline=task.guideline or "",
-        settings=settings or ProjectSettings(),
-    )
+    return NewProject(name=task.name, labels=labels, guideline=task.guideline or "")
 
 
 def complete_labels(labels: Sequence[ProjectLabel], kind: TaskKind) -> tuple[ProjectLabel, ...]:

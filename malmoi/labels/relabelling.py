@@ -178,8 +178,8 @@ def undo_relabelling(access: ProjectAccess, relabelling_id: int) -> int:
         return len(before)
 
 
-def latest_relabellings(access: ProjectAccess, limit: int = 10) -> list[Relabelling]:
-    """The latest bulk changes of a project, newest first.
+def latest_relabellings(access: ProjectAccess) -> list[Relabelling]:
+    """The latest ten bulk changes of a project, newest first.
 
     Raises:
         AccessError: the person is no reviewer.
@@ -196,7 +196,7 @@ def latest_relabellings(access: ProjectAccess, limit: int = 10) -> list[Relabell
         rows = connection.execute(query.order_by(newest.c.id.desc())).mappings().all()
     undone = {json.loads(row["details"])["relabelling"] for row in rows if row["action"] == _UNDO}
     made = [_relabelling(row) for row in rows if row["action"] == _RELABEL]
-    return [replace(one, undone=one.id in undone) for one in made[:limit]]
+    return [replace(one, undone=one.id in undone) for one in made[:10]]
 
 
 def _ids(access: ProjectAccess, connection: Connection, which: Sequence[int] | Search) -> list[int]:

@@ -184,15 +184,8 @@ def texts_to_review(
         return reviewed_texts(access, connection, ids)
 
 
-def latest_decisions(
-    access: ProjectAccess, *, limit: int = 50, before: int | None = None
-) -> list[ReviewedText]:
+def latest_decisions(access: ProjectAccess, *, limit: int = 50) -> list[ReviewedText]:
     """Texts that reviewers have decided, the latest decision first.
-
-    Args:
-        access: of a reviewer.
-        limit: how many at most.
-        before: the `decision_id` of the last one of the page before.
 
     Raises:
         AccessError: the person is no reviewer.
@@ -207,8 +200,6 @@ def latest_decisions(
         .order_by(AdjudicationRow.id.desc())
         .limit(limit)
     )
-    if before is not None:
-        query = query.where(AdjudicationRow.id < before)
     with access.reading("reviewer") as connection:
         texts = reviewed_texts(access, connection, list(connection.scalars(query)))
     return sorted(texts, key=lambda text: text.decision_id or 0, reverse=True)

@@ -71,14 +71,11 @@ def comparable_points(versions: Sequence[ScoreVersion]) -> list[tuple[int, float
     return sorted(points.items())
 
 
-def forecast(
-    points: Sequence[tuple[int, float]], factors: Sequence[float] = (1.0, 1.25, 1.5, 2.0)
-) -> Forecast | None:
-    """Go on with a learning curve.
+def forecast(points: Sequence[tuple[int, float]]) -> Forecast | None:
+    """Go on with a learning curve, to twice the labels.
 
     Args:
         points: P of (labels, F1), of rising numbers of labels.
-        factors: of the labels of the last point, Q.
 
     Returns:
         None with fewer than `FEWEST_POINTS`, with labels that differ by less than half, or where no
@@ -115,7 +112,7 @@ def forecast(
         gains = [doubled(fit(places % parts != part)[0]) for part in range(parts)]
     except (RuntimeError, ValueError, TypeError):
         return None
-    asked = np.array([round(factor * last) for factor in factors], dtype=np.float64)
+    asked = np.array([round(factor * last) for factor in (1.0, 1.25, 1.5, 2.0)], dtype=np.float64)
     expected = curve(asked, *found)
     noise = float(((scores - curve(labels, *found)) ** 2).sum() / max(1, len(points) - 3))
     spread = _spread(curve, asked, found, covariance, noise)

@@ -39,24 +39,14 @@ def show_guideline(markdown: str, *, key: str = "") -> None:
         st.caption(say("There is no guideline yet."))
 
 
-def edit_guideline(value: str, *, key: str, disabled: bool = False) -> str:
-    """A field for Markdown, with what it looks like beside it.
-
-    Args:
-        value: what stands in it at first.
-        key: of the field.
-        disabled: for who may not change it.
-
-    Returns:
-        What stands in it now.
-    """
+def edit_guideline(value: str, *, key: str) -> str:
+    """A field for Markdown, with what it looks like beside it: what stands in it now."""
     left, right = st.columns(2)
     text = left.text_area(
         say("Guideline (Markdown)"),
         value,
         key=key,
         height=260,
-        disabled=disabled,
         placeholder=say("Which texts get which label, and what to do where it is hard to tell."),
     )
     with right.container(height=290, border=True):

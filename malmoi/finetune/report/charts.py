@@ -38,20 +38,14 @@ class _Frame:
     """A square-cornered plot area: data to pixels, axes, and the shapes collected so far."""
 
     def __init__(
-        self,
-        x: tuple[float, float],
-        y: tuple[float, float],
-        *,
-        width: int = _WIDTH,
-        height: int = _HEIGHT,
+        self, x: tuple[float, float], y: tuple[float, float], height: int = _HEIGHT
     ) -> None:
-        self.x_range, self.y_range = x, y
-        self.width, self.height = width, height
+        self.x_range, self.y_range, self.height = x, y, height
         self.shapes: list[ChartShape] = []
 
     def x(self, value: float) -> float:
         low, high = self.x_range
-        return _LEFT + (value - low) / (high - low) * (self.width - _LEFT - _RIGHT)
+        return _LEFT + (value - low) / (high - low) * (_WIDTH - _LEFT - _RIGHT)
 
     def y(self, value: float) -> float:
         low, high = self.y_range
@@ -90,13 +84,11 @@ class _Frame:
         self.line("axis", self.x_range[0], self.y_range[0], self.x_range[1], self.y_range[0])
         for tick, name in ticks.items():
             self.text(self.x(tick), self.height - _BOTTOM + 16, name)
-        middle = (_LEFT + self.width - _RIGHT) / 2
+        middle = (_LEFT + _WIDTH - _RIGHT) / 2
         self.text(middle, self.height - 6, title)
 
     def chart(self, description: str) -> Chart:
-        return Chart(
-            width=self.width, height=self.height, description=description, shapes=self.shapes
-        )
+        return Chart(width=_WIDTH, height=self.height, description=description, shapes=self.shapes)
 
 
 def fold_chart(fold_f1: Mapping[int, Sequence[float]]) -> Chart:

@@ -95,7 +95,6 @@ def train_classifier(
     progress: OnStep | None = None,
     *,
     seed: int = 42,
-    device: torch.device | None = None,
 ) -> None:
     """Train `model` in place; it stays in float32, in evaluation mode, on the device used.
 
@@ -108,7 +107,6 @@ def train_classifier(
         settings: what they leave open is decided by the model's width and the texts.
         progress: called with (steps done, steps in all) after every step.
         seed: of dropout and the order of texts.
-        device: a GPU if there is one, when None.
 
     Raises:
         InputError: the loss became infinite or NaN.
@@ -128,7 +126,7 @@ def train_classifier(
         strata=targets,
         word_pieces=word_pieces_of(tokenizer) if training.subword_dropout else None,
     )
-    train(model, data, np.arange(len(targets)), training, progress, seed=seed, device=device)
+    train(model, data, np.arange(len(targets)), training, progress, seed=seed)
 
 
 def hidden_size(model: PreTrainedModel) -> int:

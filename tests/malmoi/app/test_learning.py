@@ -22,7 +22,7 @@ from malmoi.app.learning.service import LEARNING, LearningService
 from malmoi.app.projects.imports import ImportOrder, start_import
 from malmoi.inference.labelling.fitting import learnable, readiness
 from malmoi.inference.labelling.opinions import Opinion, best_threshold, f1_of_present, given_matrix
-from malmoi.inference.labelling.ranking import least_decided, ranked, uncertainty
+from malmoi.inference.labelling.ranking import least_decided, ranked
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.annotating import Act, save_acts
 from malmoi.labels.importing import WayOfReading
@@ -318,13 +318,6 @@ def test_nearly_equal_texts_are_grouped_in_the_worker(
 def test_the_text_that_the_model_is_least_sure_of_comes_first() -> None:
     said = np.array([[0.9, 0.1, 0.0], [0.4, 0.35, 0.25], [0.5, 0.5, 0.0], [0.6, 0.2, 0.2]])
     assert ranked(said).tolist() == [2, 1, 3, 0]
-
-
-def test_uncertainty_is_highest_where_labels_are_as_likely() -> None:
-    said = np.array([[0.5, 0.5, 0.0], [1.0, 0.0, 0.0], [0.6, 0.3, 0.1]])
-    assert uncertainty(said, "margin") == pytest.approx([1, 0, 0.7])
-    entropy = uncertainty(np.array([[0.25] * 4, [1.0, 0, 0, 0]]), "entropy")
-    assert entropy == pytest.approx([1, 0], abs=1e-9)
 
 
 def test_f1_of_a_sample_leaves_out_labels_that_it_lacks() -> None:

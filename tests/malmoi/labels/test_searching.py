@@ -393,7 +393,6 @@ def test_the_queue_by_pair_flag_and_skip(make: Make) -> None:
     assert [text.text_id for text in texts_to_review(reviewer, "skipped")] == [5]
     (decided,) = latest_decisions(reviewer)
     assert (decided.text_id, decided.decision_note, decided.reviewer) == (3, "까닭", "검수")
-    assert latest_decisions(reviewer, before=decided.decision_id) == []
 
 
 def test_nobodys_decision_is_replaced_unseen(make: Make) -> None:
