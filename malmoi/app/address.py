@@ -16,7 +16,6 @@ def take_from_address(key: str, allowed: Container[str] | None = None) -> str | 
     Only at its first drawing: afterwards the widget is right, for an address may be on its way.
 
     Args:
-        key: of the widget, and what it is called in the address.
         allowed: the values that there are; None allows any.
 
     Returns:

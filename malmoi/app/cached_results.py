@@ -93,7 +93,6 @@ def cached_result(
     """The result of `compute` as of some moment, with a line that says which.
 
     Args:
-        open_project: whose labels are looked at.
         name: of the result, and of the button that asks for it anew.
         compute: takes long.
         needed: the role that seeing it takes.

@@ -60,7 +60,6 @@ def over_time(frame: pd.DataFrame, title: str) -> alt.Chart:
 
     Args:
         frame: `time` (as it is written on the axis), `name`, `number`.
-        title: what the numbers are.
     """
     return (
         alt.Chart(frame, height=220)
@@ -90,8 +89,6 @@ def confusion(frame: pd.DataFrame, rows: str, columns: str, order: Sequence[str]
 
     Args:
         frame: `row`, `column`, `number`; of each row a cell is darker by its share.
-        rows: what they are.
-        columns: what they are.
         order: of the names in both.
     """
     order = list(order)
@@ -131,7 +128,6 @@ def label_scores(frame: pd.DataFrame, names: Sequence[str]) -> alt.Chart:
 
     Args:
         frame: `label`, `model`, `f1`.
-        names: of the models.
     """
     names = list(names)
     return (

@@ -64,13 +64,7 @@ class ShownRows:
 
 
 def shown_rows(key: str, rows: pd.DataFrame, corrections: Corrections) -> ShownRows:
-    """The editor of these rows: the one that is on screen, else a new one.
-
-    Args:
-        key: names the table among widgets.
-        rows: of the table.
-        corrections: of the table.
-    """
+    """The editor of these rows: the one that is on screen, else a new one."""
     index = rows.index.tolist()
     named = hashlib.sha256(repr((language(), index)).encode()).hexdigest()
     place = f"shown_{key}"
@@ -94,7 +88,6 @@ def take_edits(corrections: Corrections, shown: ShownRows, texts: Sequence[str])
     page may be turned in the same run.
 
     Args:
-        corrections: of the table.
         shown: the editor.
         texts: of its rows; a label of nothing cannot be kept.
     """
@@ -133,9 +126,6 @@ def offer_saving(
     """Draw the button, and save what waits when it is pressed.
 
     Args:
-        visit: whose labels they are.
-        place: where they go.
-        corrections: of the table.
         predicted: the rows of `corrections.waiting`. What another tab adds meanwhile waits on.
         about: the model's name, the file's, and what names the result.
     """
@@ -260,13 +250,7 @@ def _button(new: int, emptied: int) -> str:
 
 
 def tell_left(visit: Visit, place: Place, corrections: Corrections) -> None:
-    """Say which labels saving leaves as they are, and why.
-
-    Args:
-        visit: who would save.
-        place: where labels go.
-        corrections: of the table.
-    """
+    """Say which labels saving leaves as they are, and why."""
     if unknown := corrections.unknown(place.labels):
         names = escaped(", ".join(sorted(set(unknown))))
         st.caption(

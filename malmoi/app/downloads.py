@@ -20,7 +20,6 @@ def offer_table(table: Callable[[], pd.DataFrame], stem: str) -> None:
 
     Args:
         table: makes the table when a button is clicked; clicking does not rerun the page.
-        stem: of the files' names.
     """
     limit = say(
         "A cell of Excel holds {characters:,} characters; longer texts are cut.",

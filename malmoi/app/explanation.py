@@ -16,7 +16,6 @@ def explain(sentence: str, error: Exception) -> None:
     """Say what cannot be done, and below it, folded, why; the log has that in English.
 
     Args:
-        sentence: in the visitor's language.
         error: an InputError, or what the system says of a file or process.
     """
     logger.warning("%s", error)

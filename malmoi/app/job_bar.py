@@ -14,8 +14,6 @@ def draw_job(key: Key, what: str, *, stop: str) -> None:
     """A bar that moves by itself, and a button that stops the job; then the page is drawn anew.
 
     Args:
-        key: of the job.
-        what: is done, in the visitor's language.
         stop: the words of the button.
     """
     job = jobs().of(key)

@@ -115,8 +115,6 @@ def save_decisions(
     """Save decisions, making the project where there is none.
 
     Args:
-        visit: whose decisions they are.
-        place: from `place_for`.
         decisions: at most 1,000.
         source: where the texts come from.
 

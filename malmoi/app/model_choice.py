@@ -245,7 +245,6 @@ def load_model(path: str, changed: float) -> Classifier:
     """Load a model once for all sessions.
 
     Args:
-        path: its directory.
         changed: its `stamp`; part of the cache key only.
 
     Raises:

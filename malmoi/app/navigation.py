@@ -93,8 +93,6 @@ def link_to(module: str, label: str, query: Mapping[str, str] | None = None) -> 
     """Draw a link to another page of the app, where there is one of this name.
 
     Args:
-        module: of the page.
-        label: what the link says.
         query: what the address is to say beside the page.
     """
     page = st.session_state.get(_DRAWN, {}).get(module)
@@ -108,7 +106,6 @@ def go_to(module: str, query: Mapping[str, str] | None = None) -> None:
     What the sidebar holds goes along in the address: Streamlit forgets all widgets here.
 
     Args:
-        module: of the page.
         query: what the address is to say beside that.
     """
     if any(page.module == module for page in PAGES):

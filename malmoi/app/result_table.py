@@ -40,13 +40,7 @@ def show_result(
     """Draw a result.
 
     Args:
-        visit: who looks at it.
-        result: the classified table.
-        labels: of the model.
-        model: its name.
-        column: of the texts.
         source: name of the file, or what stands for one.
-        key: names the result among widgets.
     """
     _tell_counts(result)
     rows = _choose_rows(result, key)

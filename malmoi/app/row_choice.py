@@ -13,8 +13,6 @@ def choose_row(
     """Draw the table; the place of the row that is chosen.
 
     Args:
-        frame: its rows.
-        key: of the table.
         columns: how each column is shown, as `st.column_config` has it.
         height: of a long table, in pixels; None: as Streamlit chooses.
     """

@@ -40,12 +40,7 @@ def draw_left_out(errors: Sequence[InputError], count: int) -> None:
 
 
 def explain_file(sentence: str, error: InputError) -> None:
-    """Say that a file cannot be used, where in it, and why.
-
-    Args:
-        sentence: in the visitor's language.
-        error: what reading said.
-    """
+    """Say that a file cannot be used, where in it, and why."""
     why = for_visitors(error.reason)
     if error.place and escaped(error.place) not in sentence:
         why = f"{error.place}: {why}"

@@ -21,7 +21,6 @@ def choose_section(
     """Draw the control; the short name of the part that is chosen.
 
     Args:
-        key: of the control, and what it is called in the address.
         sections: all parts.
         offered: those that can be chosen now; None: all.
         first: the one where nothing was chosen yet; None: that of all which comes first.

@@ -156,9 +156,6 @@ def classify_table(
     Rows whose text is empty keep their place with empty results.
 
     Args:
-        table: what was uploaded; it is not changed.
-        column: the column with the texts.
-        classifier: what predicts.
         progress: called with texts done and texts in all.
 
     Returns:

@@ -20,9 +20,7 @@ def show_words(chosen: ChosenModel, text: str, key: str) -> None:
     """Two views that are computed when they are asked for.
 
     Args:
-        chosen: the model that predicted.
         text: as it was given.
-        key: names the result on the page.
     """
     carried = say("Words that carried it")
     odd = say("Words out of place")

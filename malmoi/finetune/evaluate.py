@@ -87,8 +87,6 @@ def asked(
     """What a classifier says of labelled texts.
 
     Args:
-        classifier: to ask.
-        place: of the texts.
         settings: how they are read.
         output: a new folder to write; None writes nothing.
 

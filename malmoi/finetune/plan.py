@@ -231,12 +231,7 @@ class Found:
 
 
 def plan(config: KfoldConfig, found: Found) -> KfoldPlan:
-    """Decide everything of a run. The same arguments give the same plan; nothing is read.
-
-    Args:
-        config: what was given.
-        found: what the data, the encoder and the machine say.
-    """
+    """Decide everything of a run. The same arguments give the same plan; nothing is read."""
     flags, keys = config.flags, config.keys
     random_weights = keys.start.random_weights
     training = plan_training(
@@ -277,10 +272,7 @@ def plan_quick(config: KfoldConfig, data: DataPlan, encoder: str | None, device:
     """Decide everything of a run of the linear model alone; nothing is read.
 
     Args:
-        config: what was given.
-        data: what is learned.
         encoder: see `QuickPlan`.
-        device: its type.
     """
     return QuickPlan(
         data=data,

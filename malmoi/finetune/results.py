@@ -27,7 +27,6 @@ class ScoredTexts(ABC):
     """Labelled texts with what models said that had not learnt them.
 
     Args:
-        examples: the texts.
         result: what models said.
         table: that the texts were read from; None of a file.
     """

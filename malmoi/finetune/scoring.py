@@ -87,7 +87,6 @@ def evaluate(classifier: Classifier, examples: Examples) -> Evaluation:
     """Ask a classifier about texts that it has not learnt.
 
     Args:
-        classifier: to ask.
         examples: as `malmoi.finetune.data.reading.read_test` gives them.
 
     Raises:
@@ -133,7 +132,6 @@ def write_evaluation(folder: Path, found: Evaluation) -> None:
 
     Args:
         folder: is there, and empty.
-        found: what there is to say.
     """
     classifier, examples, result = found.classifier, found.examples, found.result
     write_predictions(folder / "predictions.csv", examples, result)

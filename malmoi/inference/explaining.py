@@ -110,9 +110,7 @@ def explain(
     """Explain a prediction by words left out.
 
     Args:
-        predict: predicts any number of texts, or of pairs.
         texts: the text, or the two texts, as they were written.
-        labels: all that there are.
         label: the one to explain; None for the likeliest one.
         reads_all: a text counts to its end, as for a linear part, however little an encoder reads.
 

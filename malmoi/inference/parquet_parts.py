@@ -109,9 +109,7 @@ def cut_parts(
 
     Args:
         sources: Parquet files that every machine finds under the same path.
-        options: what the user said of them.
         pair_column: name or number of the column of second texts.
-        notes: gets how each file is read.
 
     Raises:
         InputError: a file is no Parquet file, is damaged or has no such column; a column is of

@@ -115,8 +115,6 @@ def kept_columns(
     """What a column keeps beside its cells where the output is a file of the same kind.
 
     Args:
-        sources: the input.
-        options: what the user said of it.
         output: its ending says the kind.
         pair_column: of second texts.
 

@@ -24,7 +24,6 @@ def worked_ahead(
     Args:
         work: what is done with each item, in `threads` threads.
         items: any number; few of them are in memory at a time.
-        threads: that work side by side.
     """
     failure: list[Exception] = []
     whole = _until_failure(items, failure)

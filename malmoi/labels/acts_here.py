@@ -187,10 +187,8 @@ class ActsHere:
 
         Args:
             text: as `read` calls it.
-            person: who did it.
             said: a choice as it stands in the log, or "skip".
             at: when, or None.
-            request_id: of the act.
             is_named: whether somebody says who did it.
             is_decision: of a reviewer, not a vote.
         """

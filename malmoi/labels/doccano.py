@@ -60,7 +60,6 @@ def as_example(text: ReviewedText, cells: Mapping[str, Any]) -> dict[str, Any]:
     """A text with its decided label.
 
     Args:
-        text: with what people said.
         cells: the columns that it came with, those of doccano itself among them.
     """
     own = {

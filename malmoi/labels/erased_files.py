@@ -64,7 +64,6 @@ def plan_erasure(accesses: Sequence[ProjectAccess], wanted: Wanted) -> Erasure:
 
     Args:
         accesses: to projects of one database, of an admin.
-        wanted: what goes.
 
     Raises:
         AccessError: the person is no admin.

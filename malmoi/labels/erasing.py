@@ -128,10 +128,6 @@ def wanted_texts(
 def find(accesses: Iterable[ProjectAccess], wanted: Wanted) -> list[ErasedPart]:
     """What an erasure would take, in each project that has any of it.
 
-    Args:
-        accesses: of an admin.
-        wanted: what goes.
-
     Raises:
         AccessError: the person is no admin of one of them.
     """

@@ -116,9 +116,7 @@ def import_files(
     Args:
         access: of an admin, whose labels they become where nobody says whose they are.
         sources: files that are read in one way.
-        way: which.
         progress: called with the phase, texts or labels, and the rows done in it so far.
-        notes: gets how each file is read.
 
     Raises:
         InputError: as `import_texts`; or no row has labels where they were said to be.
@@ -169,8 +167,6 @@ def try_import(
 
     Args:
         access: as for `import_files`, like all others.
-        sources: files.
-        way: how they are read.
         progress: called with the phase and the rows done.
         trial: what was counted before, which counts as done; this import is counted in.
 

@@ -27,10 +27,6 @@ class LabelBook:
 
     Attributes:
         kind: whether a text has one of them or any number.
-
-    Args:
-        access: to the project.
-        connection: to read them by.
     """
 
     def __init__(self, access: ProjectAccess, connection: Connection) -> None:

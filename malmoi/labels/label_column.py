@@ -128,8 +128,6 @@ def labels_of_cell(cell: Any, kind: TaskKind, names: Collection[str]) -> list[st
 
     Args:
         cell: of any kind that a file can have.
-        kind: of the project.
-        names: of its labels.
 
     Raises:
         InputError: the cell holds something that is no label.

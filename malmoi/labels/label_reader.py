@@ -51,13 +51,7 @@ class LabelReader(Protocol):
     def read(
         self, cells: Mapping[str, Any], kind: TaskKind, names: Collection[str]
     ) -> Iterator[ImportedAct | InputError]:
-        """What a row says, and what is wrong with the parts of it that cannot be read.
-
-        Args:
-            cells: of the row.
-            kind: of the project.
-            names: of its labels.
-        """
+        """What a row says, and what is wrong with the parts of it that cannot be read."""
         ...
 
     def kept(self, cells: Mapping[str, Any], text_column: str) -> Mapping[str, Any]:

@@ -282,7 +282,6 @@ def as_task(text: ReviewedText, cells: Mapping[str, Any], tags: Tags) -> dict[st
     """A text with its votes, and a reviewer's decision as ground truth.
 
     Args:
-        text: with what people said.
         cells: the columns that it came with, see `columns_of_task`.
         tags: of the project that it goes to.
     """

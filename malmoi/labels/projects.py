@@ -136,7 +136,6 @@ class ProjectStore:
         """The projects of which the person is a member, by name.
 
         Args:
-            person: who asks.
             archived: those that are archived, too.
         """
         query = select(ProjectRow.id).order_by(ProjectRow.name)

@@ -108,10 +108,8 @@ def relabel(
     Args:
         access: of a reviewer.
         which: ids of texts of the project, or all that a search finds.
-        labels: what they are.
         request_id: names the change; the same one arriving twice is one. Up to 100 characters.
         expected: how many texts the person was told.
-        note: why.
 
     Raises:
         InputError: the person is no reviewer, the labels do not fit, there are none or more than

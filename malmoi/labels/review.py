@@ -164,7 +164,6 @@ def texts_to_review(
     Args:
         access: of a reviewer.
         state: which of these.
-        limit: how many at most.
         after: the id of the last text of the page before.
         pair: `DisagreeingPair.choices`: only texts that have votes for both.
 
@@ -367,10 +366,8 @@ def adjudicate(
 
     Args:
         access: of a reviewer.
-        text_id: of the text.
         labels: what it is, by name or as they were on screen; None withdraws the decision before.
         request_id: names the decision; the same one arriving twice is one row.
-        note: why.
         shown: hash of the text that was on screen (`sha256_of`); None: nobody looked at it.
         shown_decision: `ReviewedText.decision_id` as the person saw it, so that nobody's decision
             is replaced unseen; -1: whichever it is.
@@ -409,11 +406,9 @@ def append_decisions(
     """Append decisions to the log, and let them hold.
 
     Args:
-        access: to the project.
         connection: of a transaction that writes, and has asked for the role.
         decisions: id of the text, choice as it stands in the log (None withdraws), and id of the
             request of each; a text once.
-        note: why.
         decided_at: when they were made; by default now.
 
     Returns:

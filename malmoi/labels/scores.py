@@ -149,7 +149,6 @@ def write_scores(
     Args:
         access: of an admin. Learning runs as a local person of the server's own, on behalf of the
             project: whose label was the twentieth, an annotator's most often, decides nothing.
-        model: which one this is.
         scores: one for each text, of any number of texts.
         quality: how good it is, for the learning curve; None: it is no point of it.
         project: as it was when the model began, where its labels or its chosen model may have

@@ -178,7 +178,6 @@ def search_texts(
 
     Args:
         access: of an annotator; some questions are for reviewers alone.
-        search: what is looked for.
         after: `next` of the page before.
         limit: how many texts, up to 200.
 

@@ -34,7 +34,6 @@ def checked(text: str, what: str) -> str:
     """The same text.
 
     Args:
-        text: what somebody gave.
         what: it is, for the message.
 
     Raises:
@@ -64,7 +63,6 @@ def checked_name(name: str, what: str, longest: int = _LONGEST_NAME) -> str:
     """The one spelling of a name.
 
     Args:
-        name: what somebody gave.
         what: has this name, for the message.
         longest: so many characters it may have.
 

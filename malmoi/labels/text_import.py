@@ -136,7 +136,6 @@ def import_texts(
         sources: files or uploads; `malmoi.text.reading.sources` finds them.
         options: what the user said of them. Bad rows never end an import: the report has them.
         progress: called after each batch with the rows done so far.
-        notes: gets how each file is read.
         kept: of the columns of a row, but the text, and the name of that one: those that stay.
 
     Raises:
@@ -221,10 +220,8 @@ def hashed_rows(
     """All rows with a text, with `text_hash` of each; a file that cannot be read is left out.
 
     Args:
-        sources: files or uploads.
         options: how they are read; its bad rows are left out.
         report: gets what was left out.
-        notes: gets how each file is read.
     """
     for source in sources:
         try:
@@ -262,7 +259,6 @@ def import_row(connection: Connection, access: ProjectAccess, content_key: str) 
 
     Args:
         connection: of a transaction that writes.
-        access: to the project.
         content_key: names the import.
     """
     mine = (TextImportRow.project_id == access.project_id, TextImportRow.content_key == content_key)

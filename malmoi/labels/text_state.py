@@ -39,9 +39,6 @@ def require_text(
     """A text of the project, as it was imported.
 
     Args:
-        connection: to read by.
-        project_id: the project's.
-        text_id: of the text.
         shown: `sha256_of` the text that somebody has seen under this id; None: nobody has.
 
     Raises:
@@ -115,7 +112,6 @@ def add_missing_texts(
 
     Args:
         connection: of a transaction that writes.
-        project_id: the project's.
         texts: by `text_hash`.
 
     Returns:

@@ -63,12 +63,7 @@ class VectorIndex:
 
 
 def read_index(access: ProjectAccess, identity: str) -> VectorIndex:
-    """The vectors of a model that a project has by now; may have texts that have gone since.
-
-    Args:
-        access: to the project.
-        identity: of the model.
-    """
+    """The vectors of a model that a project has by now; may have texts that have gone since."""
     folder = _folder(access.engine, access.project_id)
     mark_used(folder)
     stamps = [(path, path.stat()) for path in _files(folder)]
@@ -81,9 +76,7 @@ def add_vectors(
     """Compute the next vectors of a project, and drop those of texts that it has no more.
 
     Args:
-        access: to the project.
         encode: gives the vectors of N clean texts, each of length 1; [N, H].
-        identity: of the model.
         most: texts that are computed.
 
     Returns:

@@ -73,7 +73,6 @@ def export_project(
 
     Args:
         access: of an admin.
-        path: of JSON lines.
         progress: called with the rows written so far.
 
     Returns:
@@ -132,7 +131,6 @@ def import_project(
     Args:
         store: of the database that gets it.
         person: who asks; on a server without being a member of it.
-        path: of the file.
         name: of the project here; that of the file without one.
 
     Raises:

@@ -137,7 +137,6 @@ def tells_by_length(text: str, start: int, end: int) -> bool:
     III is not II, AAA급 not AA급, ★★★ not ★★, A+++ not A++; goooood and ******************** are.
 
     Args:
-        text: any text.
         start, end: of the whole run in it.
     """
     sign, length = text[start], end - start

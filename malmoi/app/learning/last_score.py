@@ -54,7 +54,6 @@ def tell_model(open_project: OpenProject, last: ScoreVersion | None) -> None:
     """Say in a line which model suggests and orders, where one was chosen for the project.
 
     Args:
-        open_project: the open one.
         last: the last point of its learning curve.
     """
     chosen = open_project.project.settings.model

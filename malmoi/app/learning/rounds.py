@@ -171,7 +171,6 @@ class Learner:
         """Read some texts ahead, so that rounds have their turn between; of the last, fill files.
 
         Args:
-            access: as of `learn`.
             model: see `malmoi.inference.labelling.filling.model_that_fills`.
             files: to be written; see `malmoi.labels.filled_export.export_filled`. One alone that
                 ends with .json gets the labels and the confidence of every text, by its id.

@@ -260,7 +260,6 @@ def fill(
         access: of a reviewer.
         model: see `malmoi.inference.labelling.filling.model_that_fills`.
         files: to be written.
-        texts: of the project.
 
     Raises:
         InputError: as `malmoi.app.learning.rounds.Learner.fill`.

@@ -20,7 +20,6 @@ def choose_model(
         names: of the models that know labels of the project, with what they are shown as; no
             other can be chosen.
         now: the one that is chosen, which may be gone.
-        key: of the field.
         disabled: for who may not change it.
     """
     known = [_NONE, *names]

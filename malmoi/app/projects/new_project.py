@@ -108,8 +108,6 @@ def make_project(visit: Visit, new: NewProject, order: ImportOrder | None) -> No
     """Make a project, begin to fill it, and open it.
 
     Args:
-        visit: who makes it.
-        new: what it is.
         order: its texts; None: they come later.
     """
     try:

@@ -41,14 +41,7 @@ def draw_text(
     decide: Decide,
     draw_below: Callable[[], None] | None = None,
 ) -> None:
-    """Draw it, beside the guideline.
-
-    Args:
-        open_project: its project.
-        text: what is shown; each widget has its id in its key.
-        decide: called by the buttons.
-        draw_below: draws what belongs below them.
-    """
+    """Draw it, beside the guideline."""
     left, right = side_by_side("review_text")
     with left:
         with st.container(border=True):

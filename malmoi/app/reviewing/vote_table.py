@@ -16,12 +16,7 @@ SHOWN = 50
 
 
 def choose_text(texts: Sequence[ReviewedText], key: str) -> ReviewedText | None:
-    """Draw the table; the text whose row is chosen.
-
-    Args:
-        texts: the rows.
-        key: of the table.
-    """
+    """Draw the table; the text whose row is chosen."""
     frame = pd.DataFrame(
         {
             "text": [shortened(one.text, 300) for one in texts],
@@ -60,7 +55,6 @@ def draw_votes(title: str, texts: Sequence[ReviewedText], number: int, key: str)
         title: which number they are behind, as plain text.
         texts: the first `SHOWN`.
         number: how many there are.
-        key: of the table.
     """
     st.text(title)
     if number > len(texts):

@@ -30,9 +30,6 @@ def show_several(visit: Visit, chosen: ChosenModel, lines: Sequence[str], *, ask
     """Draw the result of these lines once it was asked for.
 
     Args:
-        visit: who looks.
-        chosen: the model.
-        lines: the texts.
         asked: whether the button was pressed just now.
     """
     column = say("Text")

@@ -101,7 +101,6 @@ def in_folds(
     """Train outside each fold and predict inside it.
 
     Args:
-        name: for the table.
         classifying: what to measure.
         texts: N of them.
         label_ids: 0 to `num_labels` - 1, one a text.

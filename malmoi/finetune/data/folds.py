@@ -80,7 +80,6 @@ def strata_of(task: Task, targets: np.ndarray) -> np.ndarray:
     the rarest); of a value its decile.
 
     Args:
-        task: decides which.
         targets: see `malmoi.finetune.data.examples.Examples.targets`.
     """
     if task == "multi":

@@ -115,7 +115,6 @@ def iter_rows(
     Args:
         path: files, or the app's database.
         form: as `found_form` gives it.
-        notes: gets how the files are read.
 
     Raises:
         InputError: as `iter_records`, or a label database where pairs or a column

@@ -68,7 +68,6 @@ def read_examples(
         form: what a row is; of a label column for `multi` also columns of 0 and 1, commas between.
         per_label: how many texts each label needs, once repeats are left out.
         rare: what becomes of labels with fewer; None refuses them.
-        notes: gets how the files are read.
         test: files that are the test; else what `form` says.
 
     Raises:

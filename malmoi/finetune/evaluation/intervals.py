@@ -25,7 +25,6 @@ def intervals_95(
     What another training would give moves scores, too, and is not in it.
 
     Args:
-        task: decides which.
         targets: see `malmoi.finetune.data.examples.Examples.targets`.
         predicted: what was decided, in the same shape.
         labels: K names.

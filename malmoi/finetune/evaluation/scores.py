@@ -159,7 +159,6 @@ def score_task(
     """The scores that suit the task.
 
     Args:
-        task: decides which.
         targets: [N] int label ids, [N, K] 0 and 1 for `multi`, [N] float for values.
         probabilities: [N, K]; [N, 1] predicted values.
         labels: K names.

@@ -121,7 +121,6 @@ def report_page(content: ReportContent, *, keywords: bool = True) -> str:
     """The page as HTML.
 
     Args:
-        content: what was measured.
         keywords: list each label's words which takes a second or two.
     """
     label_ids, calibration = content.label_ids, content.calibration

@@ -35,7 +35,6 @@ def print_data(examples: Examples, split: SplitTexts | None = None, cut: str = "
     """Say what is learnt from: how many texts of what, and what was left out.
 
     Args:
-        examples: the texts.
         split: what stays in one fold; None of a test.
         cut: a line on texts that are too long; none where it is empty.
     """
@@ -119,7 +118,6 @@ def print_scores(result: CrossValidation, *, weighted: bool) -> None:
     """Say what the folds come to, and what that does not say.
 
     Args:
-        result: of k-fold.
         weighted: whether rare labels counted more in training.
     """
     print(

@@ -101,7 +101,6 @@ def write_run(
 
     Args:
         folder: is there, and empty.
-        measured: what there is to say.
         started: when the run began, by `time.monotonic`.
         tested: the classifier on a test of its own.
     """
@@ -134,7 +133,6 @@ def complete_model(model: Path, measured: Measured, before: np.ndarray | None = 
 
     Args:
         model: the folder of the classifier.
-        measured: gives both.
         before: keys of the texts that it had learnt before, see `learnt_texts`.
     """
     examples = measured.examples

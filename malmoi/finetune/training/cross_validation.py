@@ -273,10 +273,8 @@ def run_job(
     """Train once and leave the result in `work` (`result_path`); fold 0 leaves the model.
 
     Args:
-        experiment: what to train.
         seed: one of `experiment.fold_of`.
         fold: from 1, or 0 for all texts.
-        work: the work folder.
         progress: see `malmoi.finetune.training.fit.train`.
         device: instead of the experiment's.
 

@@ -32,7 +32,6 @@ def run_jobs(
     """Do every training of the experiment whose result is not in `work` yet.
 
     Args:
-        experiment: what to train.
         work: the work folder, with what an earlier run finished.
         jobs: processes; each has an equal share of the threads, and a GPU of its own if there are
             as many. Another number of threads may round sums differently.

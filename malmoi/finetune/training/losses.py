@@ -28,7 +28,6 @@ def make_loss(
     values, whose loss is the squared error.
 
     Args:
-        task: decides the kind.
         weights: [K], see `balanced_weights`.
         focal_gamma: how much easy texts count less, (1 - p)^gamma; 0 is cross entropy (Lin et al.
             2017, "Focal Loss for Dense Object Detection", section 3).

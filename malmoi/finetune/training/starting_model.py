@@ -102,7 +102,6 @@ def test_without(learnt: np.ndarray, examples: Examples, model: str) -> Examples
     Args:
         learnt: keys of what it has, see `learnt_texts`.
         examples: the test.
-        model: what the classifier is called.
 
     Raises:
         InputError: it has learnt all of them.

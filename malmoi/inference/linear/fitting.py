@@ -135,7 +135,6 @@ def fit_part(
     """Fit one part on some of the texts.
 
     Args:
-        texts: all.
         part: one of `texts.parts`.
         places: int64 [n], rising, those to learn from.
         label_ids: int64 [n], of these.

@@ -131,7 +131,6 @@ class QuickTrainer:
             fold_of: int [N], from 1, the fold of each; stratified ones where it is None.
             label_names: K, in the order in which they are wanted; else in that of their names.
             balanced: texts of rare labels count more in the n-gram models, too.
-            name: of the classifier.
             seed: of the folds and fits.
             progress: called after every fit.
 

@@ -41,7 +41,6 @@ class SentenceEncoder:
         """Load it.
 
         Args:
-            folder: its model.
             threads: that compute; as many as there are cores where it is None.
 
         Raises:

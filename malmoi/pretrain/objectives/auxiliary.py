@@ -48,7 +48,6 @@ class AuxiliaryLoss(ABC):
         """Operations of its own head's forward pass for one token.
 
         Args:
-            config: of the encoder.
             masked: fraction of the tokens that is masked.
             length: mean tokens of a text.
         """

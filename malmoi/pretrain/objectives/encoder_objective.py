@@ -44,7 +44,6 @@ class EncoderObjective(ABC):
         """Operations of the heads' forward pass for one token, see `malmoi.pretrain.model.flops`.
 
         Args:
-            config: of the encoder.
             masked: fraction of the tokens that is masked.
         """
 

@@ -137,7 +137,6 @@ def find_near_duplicates(
     Args:
         read_band: gives the keys of one band, [N] uint64.
         sketches: the sketches of all texts in order, [n, HASHES] uint8 each.
-        settings: the threshold.
         work: folder for scratch files.
         progress: told the texts matched and their number.
 

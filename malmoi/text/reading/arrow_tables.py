@@ -25,7 +25,6 @@ def parquet_table(source: Source, stored: BinaryIO, notes: SourceNotes) -> Table
     """The table in a Parquet file.
 
     Args:
-        source: what messages name.
         stored: the file, open for as long as the table.
         notes: gets its form.
 
@@ -61,7 +60,6 @@ def arrow_table(source: Source, stored: BinaryIO, notes: SourceNotes) -> Table:
     """The table in an Arrow file, such as Hugging Face's `save_to_disk` writes.
 
     Args:
-        source: what messages name.
         stored: the file, open for as long as the table.
         notes: gets its form.
 

@@ -99,7 +99,6 @@ class ColumnRequest:
 
         Args:
             columns: the header.
-            where: what messages name.
             sample: its first rows, whole: a column that holds numbers is no text, whatever it is
                 called, and of several the fullest and longest is taken.
 

@@ -43,7 +43,6 @@ class TextFile:
 
     Args:
         stream: its bytes; stays open.
-        source: what messages name.
         skip_undecoded: take a file with bytes that decode in no encoding, too; `UNDECODED` stands
             for each of them.
 
@@ -95,7 +94,6 @@ def find_encoding(stream: BinaryIO, source: Source) -> str:
 
     Args:
         stream: its bytes, decompressed.
-        source: what messages name.
 
     Returns:
         "utf-16" or "utf-8-sig" for a byte order mark, else "utf-8", else "cp949", which covers

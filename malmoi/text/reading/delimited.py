@@ -45,7 +45,6 @@ def delimited_table(
 
     Args:
         text: the file, open.
-        source: what messages name.
         shape: its delimiter, and whether its first row is a header.
         notes: gets the delimiter and what is counted.
         bad: gets the rows that cannot be read.

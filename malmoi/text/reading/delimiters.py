@@ -77,7 +77,6 @@ def delimiter_of_table(lines: Sequence[str], usual: str, text: str | None) -> st
     """What parts the fields of a file that is called a table.
 
     Args:
-        lines: its first lines.
         usual: what its suffix promises.
         text: name of the text column, if one was given.
     """
@@ -98,7 +97,6 @@ def shape_of_lines(lines: Sequence[str], text: str | None, where: str) -> Shape:
     Args:
         lines: its first lines that are not blank.
         text: name of the text column, if one was given.
-        where: what messages name.
 
     Raises:
         InputError: it is a table whose text column cannot be told.
@@ -135,7 +133,6 @@ def headerless_shape(
         lines: its first lines that are not blank.
         delimiter: what parts their fields.
         text: name or number of the text column, if one was given.
-        where: what messages name.
         certain: that there is no header.
 
     Raises:

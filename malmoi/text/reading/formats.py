@@ -39,7 +39,6 @@ def refuse_another_kind(head: bytes, name: str, shown: str) -> None:
     """Refuse a file that begins as one of another kind than its name says.
 
     Args:
-        head: its first bytes, as stored.
         name: its name, of a supported kind.
         shown: what the message calls it.
 

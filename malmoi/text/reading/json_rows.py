@@ -30,7 +30,6 @@ def json_table(
 
     Args:
         text: the file, open.
-        source: what messages name.
         notes: gets its form.
         bad: gets what is no object.
         path: keys to the text, joined by dots; a row is made of each item of a list on the way.

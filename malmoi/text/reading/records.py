@@ -60,8 +60,6 @@ def iter_records(
             with a name of `malmoi.text.reading.columns.TEXT_COLUMNS` whose cells hold words.
         label_column: the label column; by default the first of `LABEL_COLUMNS`, if there is one.
         need_label: refuse a file without labels.
-        options: what else the user said of the files; its `text_column` counts where none is given.
-        notes: gets how each file is read.
 
     Raises:
         InputError: at once for a missing path or a folder without readable files; while iterating
@@ -107,11 +105,8 @@ def iter_whole_rows(
     """Stream the rows of sources with the cells of all their columns, without labels.
 
     Args:
-        sources: files.
-        options: what the user said of them.
         pair_column: name or number of the column of second texts.
         keep_blank: give rows that hold nothing, too, with the text "", where others follow them.
-        notes: gets how each file is read.
         bad: gets rows that cannot be read; by default, options say what becomes of them.
 
     Raises:
@@ -137,10 +132,7 @@ def iter_requested(
     """Stream the rows of sources with the columns that are asked for, each file opened once.
 
     Args:
-        sources: files.
-        request: which columns records carry.
         options: what the user said of the files.
-        notes: gets how each file is read.
         bad: gets rows that cannot be read; by default, options say what becomes of them.
 
     Raises:
@@ -190,8 +182,6 @@ def load_table(
     Args:
         name: the file's name; its suffix decides the format.
         data: its bytes.
-        options: what the user said of it.
-        notes: gets how it is read.
         bad: gets rows that cannot be read; by default, options say what becomes of them.
 
     Returns:
@@ -249,7 +239,6 @@ def _rows_of_sources(
     Args:
         sources: in the order of reading.
         of_source: reads one of them, and takes note of its bad rows.
-        bad: gets what is wrong.
         notes: gets the files that are left out because they are empty.
 
     Raises:
@@ -291,10 +280,8 @@ def laid_out_records(
     Of pairs, first the one text of all rows and then the other, their columns in their ids.
 
     Args:
-        source: the file.
         layout: which columns it has.
         need_label: refuse it without labels.
-        notes: gets how it is read.
         bad: gets rows that cannot be read, for whoever reads other files too; None raises for
             them.
 

@@ -42,11 +42,9 @@ def open_sheets(
     """Open a workbook: all sheets with the header of the first that has the columns.
 
     Args:
-        source: the workbook.
         stored: its bytes, open for as long as the table.
         request: which columns must be there.
         notes: gets the sheets that are read and those that are not.
-        bad: gets rows that cannot be read.
         sheet: the only one to read.
         no_header: the first row of each sheet is a row like the others.
         keep_blank: give blank rows too.

@@ -185,7 +185,6 @@ def damaged(source: Source, kind: str, error: Exception) -> InputError:
     """The error for a file that a library cannot read as what its name says.
 
     Args:
-        source: the file.
         kind: what was expected, with its article.
         error: what the library raised.
     """

@@ -64,12 +64,8 @@ def open_table(
     """Open a file of any format as a table; it is opened once.
 
     Args:
-        source: the file.
         request: the columns that a sheet of a workbook must have to be read, and the header of a
             file without one.
-        options: what the user said of it.
-        notes: gets how it is read.
-        bad: gets rows that cannot be read.
         keep_blank: give rows below the header that hold nothing, too.
 
     Raises:
@@ -180,9 +176,7 @@ def _shape(source: Source, lines: Sequence[str], options: ReadOptions) -> Shape:
     """What kind of table a text file is; without a delimiter, it is one text a line.
 
     Args:
-        source: the file.
         lines: its first lines that are not blank.
-        options: what the user said of it.
 
     Raises:
         InputError: it is a table whose text column cannot be told.
@@ -339,11 +333,7 @@ def _refuse_twins(columns: Sequence[str], source: Source) -> None:
 
 
 class HeldTable:
-    """Counts what of a table is in memory: a small compressed file may hold any number of cells.
-
-    Args:
-        source: what messages name.
-    """
+    """Counts what of a table is in memory: a small compressed file may hold any number of cells."""
 
     def __init__(self, source: Source) -> None:
         self._shown = source.shown

@@ -174,7 +174,6 @@ class Book:
 
     Args:
         stored: the file, open for as long as the book.
-        source: what messages name.
 
     Attributes:
         sheets: in their order.
