@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import streamlit as st
+from sqlalchemy import Engine
 
 from malmoi.app.address import take_from_address, write_to_address
 from malmoi.app.language import LANGUAGE, NAMES, say
@@ -88,11 +89,27 @@ def project_store() -> ProjectStore:
     Raises:
         InputError: the database cannot be used.
     """
+    return _store_of(*_place())
+
+
+def known_engine() -> Engine | None:
+    """The engine of `project_store`, for what goes on beside the pages; None: nobody has made the
+    database yet.
+
+    Raises:
+        InputError: as `project_store`.
+    """
+    url, file = _place()
+    is_missing = file == 0 and url.startswith("sqlite")
+    return None if is_missing else _store_of(url, file).engine
+
+
+def _place() -> tuple[str, int]:
+    """The URL of the database, and which file it is; 0: there is none."""
     url = from_any_folder(database_url_of(database_url(), DATABASE_VARIABLE))
     path = Path(url.database or "")
     is_file = url.get_backend_name() == "sqlite" and path.is_file()
-    file = path.stat().st_ino if is_file else 0
-    return _store_of(url.render_as_string(hide_password=False), file)
+    return url.render_as_string(hide_password=False), path.stat().st_ino if is_file else 0
 
 
 def open_project_named(name: str) -> None:

@@ -19,13 +19,17 @@ page_drawn = threading.Event()
 
 @asynccontextmanager
 async def warming(app: st.App) -> AsyncIterator[None]:
-    """Import the pages and load the model that the app begins with, beside the server.
+    """Import the pages, load the model that the app begins with, and tell webhooks, beside the
+    server.
 
     Args:
         app: that is being started.
     """
     threading.Thread(target=_warm, name="warming", daemon=True).start()
+    ended = threading.Event()
+    threading.Thread(target=_deliver, args=(ended,), name="webhooks", daemon=True).start()
     yield
+    ended.set()
 
 
 def _warm() -> None:
@@ -39,6 +43,13 @@ def _warm() -> None:
         importlib.import_module("malmoi.app.model_choice").load_first()
     except Exception:  # the page that needs it says what is wrong
         logger.debug("nothing loaded ahead", exc_info=True)
+
+
+def _deliver(ended: threading.Event) -> None:
+    page_drawn.wait(_SECONDS_ALONE)
+    visit = importlib.import_module("malmoi.app.visit")
+    delivery = importlib.import_module("malmoi.labels.webhook_delivery")
+    delivery.deliver_until(ended, visit.known_engine)
 
 
 def _import(page: str) -> None:

@@ -31,7 +31,8 @@ ABOUT = (
     "Label Studio or doccano to one; backup FILE copies the whole database, whoever works on it "
     "meanwhile; merge makes two labels one; erase removes texts, a person's name or a project for "
     "good, for a request by law; token makes what a program of --person gives to malmoi "
-    "serve --labels; invitation makes a link of the app for --person, or for whoever runs it."
+    "serve --labels; invitation makes a link of the app for --person, or for whoever runs it; "
+    "webhook tells --url of what happens in a project, and shows whom it tells."
 )
 
 
@@ -40,9 +41,19 @@ class LabelsSettings:
     """What is done."""
 
     action: tyro.conf.Positional[
-        Literal["list", "export", "import", "backup", "merge", "erase", "token", "invitation"]
+        Literal[
+            "list",
+            "export",
+            "import",
+            "backup",
+            "merge",
+            "erase",
+            "token",
+            "invitation",
+            "webhook",
+        ]
     ]
-    """list, export, import, backup, merge, erase, token or invitation."""
+    """list, export, import, backup, merge, erase, token, invitation or webhook."""
     files: tyro.conf.Positional[tuple[Path, ...]] = ()
     """What is written: a table (.csv, .xlsx, .jsonl, .json, .parquet), or a copy of the database.
     What is imported: tables, or files as another tool exports them."""
@@ -92,7 +103,12 @@ class LabelsSettings:
     role: Literal["annotator", "reviewer", "admin"] = "annotator"
     """What the person of a token or an invitation may do in the project."""
     withdraw: bool = False
-    """Take back all tokens, or invitations, of the person in the project; none is made then."""
+    """Take back all tokens, or invitations, of the person in the project, or tell --url no more;
+    none is made then."""
+    url: str | None = None
+    """Address that is told: of every label, decision and model, by signed requests."""
+    event: tuple[str, ...] = ()
+    """What it is told of: text.labelled, text.decided, model.learnt; by default all."""
     label: str | None = None
     """Label to merge into another one: all that was said with it is said with the other then."""
     into: str | None = None
@@ -117,6 +133,9 @@ def main(settings: LabelsSettings) -> None:
         return
     if settings.action in ("token", "invitation"):
         _key(settings, settings.action)
+        return
+    if settings.action == "webhook":
+        _webhook(settings)
         return
     if settings.action == "export" and settings.fill is not None and settings.files:
         _fill(settings, settings.fill)
@@ -206,6 +225,35 @@ def _key(settings: LabelsSettings, kind: "KeyKind") -> None:
     print(secret if kind == "token" else f"/join?invite={secret}")
     where = "" if kind == "token" else "open it behind the app's address; "
     print(f"{whose}: {where}it is not shown again", file=sys.stderr)
+
+
+def _webhook(settings: LabelsSettings) -> None:
+    """Print the secret of a new one, which nobody sees again; take some back; or list all."""
+    from dataclasses import replace
+
+    from malmoi.labels.people import Person
+    from malmoi.labels.webhooks import EVENTS, list_webhooks, make_webhook, withdraw_webhook
+
+    if settings.files or (settings.url is None and (settings.event or settings.withdraw)):
+        raise InputError("expected the address that is told: malmoi labels webhook --url URL")
+    access, project = _project(settings)
+    access = replace(access, person=Person(name=_operator(), is_local=True))
+    found = list_webhooks(access)
+    if settings.url is None:
+        for one in found:
+            print(
+                f"{one.url}: {', '.join(one.events)}; {one.waiting:,} waiting, "
+                f"{one.given_up:,} given up{f'; {one.error}' if one.error else ''}"
+            )
+    elif settings.withdraw:
+        mine = [one.id for one in found if one.url == settings.url]
+        for webhook in mine:
+            withdraw_webhook(access, webhook)
+        print(f"{project.name}: {len(mine):,} webhooks taken back", file=sys.stderr)
+    else:
+        # Whoever is at the command line may reach this network anyway.
+        print(make_webhook(access, settings.url, settings.event or EVENTS, may_be_private=True))
+        print(f"{project.name}: signed by this secret; it is not shown again", file=sys.stderr)
 
 
 def _erase(settings: LabelsSettings) -> None:

@@ -21,6 +21,7 @@ from malmoi.labels.projects import newest_guideline
 from malmoi.labels.stored_text import checked, checked_note, checked_request
 from malmoi.labels.tables import AnnotationRow, PlaceRow, TextRow
 from malmoi.labels.text_state import recount, require_text
+from malmoi.labels.webhooks import announce
 from malmoi.messages import Phrase
 
 ActKind = Literal["label", "skip", "flag", "note", "undo"]
@@ -141,6 +142,8 @@ def save_acts(access: ProjectAccess, acts: Sequence[Act]) -> list[Saved]:
 def save_acts_of_others(access: ProjectAccess, acts: Sequence[tuple[str, Act]]) -> list[Saved]:
     """Append acts that other people did elsewhere, in one transaction; see `save_acts`.
 
+    No webhook hears of them.
+
     Args:
         access: of an admin.
         acts: who did what; they need not be members.
@@ -149,7 +152,7 @@ def save_acts_of_others(access: ProjectAccess, acts: Sequence[tuple[str, Act]]) 
         InputError: the person is no admin, or an act does not fit the project; nothing is saved.
     """
     with access.writing("admin") as connection:
-        writer = _writer(access, connection)
+        writer = replace(_writer(access, connection), announces=False)
         return [
             replace(writer, access=replace(access, person=Person(name=name))).save(act)
             for name, act in acts
@@ -199,6 +202,7 @@ class _Writer:
     project: Mapping[str, Any]
     guideline_version: int
     now: datetime
+    announces: bool = True
 
     def save(self, act: Act) -> Saved:
         known = _row_of_request(self.connection, act.request_id)
@@ -239,6 +243,8 @@ class _Writer:
         if act.kind in _DECISIONS or (withdrawn and withdrawn["kind"] in _DECISIONS):
             self._hold(act.text_id, on_screen)
             recount(self.connection, self.project, [act.text_id])
+            if self.announces:
+                announce(self.access, self.connection, "text.labelled", {identifier: act.text_id})
         return identifier
 
     def _refuse_another(self, known: dict[str, Any], act: Act) -> None:

@@ -38,11 +38,17 @@ from malmoi.labels.tables import (
     TextRow,
     TextScoreRow,
     TextSourceRow,
+    WebhookDeliveryRow,
+    WebhookRow,
 )
 
 # What belongs to a text, and to a project beside its texts: those that others name come last.
-_OF_TEXT = (TextScoreRow, TextSourceRow, PlaceRow, AnnotationRow, AdjudicationRow)
+_OF_TEXT = (
+    *(WebhookDeliveryRow, TextScoreRow, TextSourceRow),
+    *(PlaceRow, AnnotationRow, AdjudicationRow),
+)
 _OF_PROJECT = (
+    *(WebhookDeliveryRow, WebhookRow),
     *(TextImportRow, ScoreVersionRow, GuidelineRow, MemberRow, ProjectLabelRow, AuditRow),
     AccessKeyRow,
 )
@@ -50,7 +56,7 @@ _OF_PROJECT = (
 _NAMES = (
     *(AnnotationRow.annotator, PlaceRow.annotator, AdjudicationRow.reviewer, GuidelineRow.author),
     *(TextImportRow.person, MemberRow.person, AuditRow.person),
-    *(AccessKeyRow.person, AccessKeyRow.created_by),
+    *(AccessKeyRow.person, AccessKeyRow.created_by, WebhookRow.created_by),
 )
 _WORDS = (TextRow.text, AnnotationRow.note, AdjudicationRow.note, GuidelineRow.markdown)
 # Columns of our own exports in which names stand among other words.

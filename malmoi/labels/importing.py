@@ -394,6 +394,7 @@ class _Labels:
             request_id=one.request_id,
             note=f"ground truth of {one.person}",
             decided_at=one.said.labelled_at,
+            announces=False,
         )
         return made.new
 

@@ -22,6 +22,7 @@ from malmoi.labels.stored_text import checked_note, checked_request
 from malmoi.labels.tables import AdjudicationRow, AnnotationRow, PlaceRow, TextRow
 from malmoi.labels.text_conditions import decided, flagged_texts, skipped_texts, without_index
 from malmoi.labels.text_state import require_text
+from malmoi.labels.webhooks import announce
 from malmoi.messages import Phrase
 
 ReviewState = Literal["disagreeing", "flagged", "skipped", "adjudicated"]
@@ -361,6 +362,7 @@ def adjudicate(
     shown: str | None = None,
     shown_decision: int | None = -1,
     decided_at: datetime | None = None,
+    announces: bool = True,
 ) -> Saved:
     """Append a reviewer's decision about a text.
 
@@ -372,6 +374,7 @@ def adjudicate(
         shown_decision: `ReviewedText.decision_id` as the person saw it, so that nobody's decision
             is replaced unseen; -1: whichever it is.
         decided_at: when that was, where it was decided elsewhere.
+        announces: whether webhooks hear of it; not of an import.
 
     Raises:
         InputError: the person is no reviewer, the labels do not fit the project, the note is too
@@ -390,7 +393,9 @@ def adjudicate(
         book = LabelBook(access, connection)
         choice = None if labels is None else book.choice(labels)
         decision = (text_id, choice, request_id)
-        identifier, _ = append_decisions(access, connection, [decision], note, decided_at)
+        identifier, _ = append_decisions(
+            access, connection, [decision], note, decided_at, announces=announces
+        )
         decided = None if choice is None else book.labels(choice)
         access.note(connection, "adjudicate", {"text": text_id, "labels": decided})
         return Saved(identifier, new=True)
@@ -402,6 +407,8 @@ def append_decisions(
     decisions: Sequence[tuple[int, str | None, str]],
     note: str,
     decided_at: datetime | None = None,
+    *,
+    announces: bool = True,
 ) -> tuple[int, int]:
     """Append decisions to the log, and let them hold.
 
@@ -410,6 +417,7 @@ def append_decisions(
         decisions: id of the text, choice as it stands in the log (None withdraws), and id of the
             request of each; a text once.
         decided_at: when they were made; by default now.
+        announces: whether webhooks hear of them.
 
     Returns:
         The first and the last id of them. Nobody else writes to the project meanwhile, so all its
@@ -423,7 +431,7 @@ def append_decisions(
         "guideline_version": newest_guideline(connection, access.project_id)[0],
         "created_at": now if decided_at is None else min(now, decided_at),
     }
-    made: list[int] = []
+    made: dict[int, int] = {}
     holds: list[dict[str, int | None]] = []
     for start in range(0, len(decisions), _ROWS):
         rows = [
@@ -435,7 +443,7 @@ def append_decisions(
             AdjudicationRow.request_id.in_([row["request_id"] for row in rows])
         )
         for identifier, text_id, choice in connection.execute(query).all():
-            made.append(identifier)
+            made[identifier] = text_id
             holds.append({"decided": text_id, "decision": None if choice is None else identifier})
         connection.execute(
             update(TextRow)
@@ -443,6 +451,8 @@ def append_decisions(
             .values(adjudication_id=bindparam("decision")),
             holds[start:],
         )
+    if announces:
+        announce(access, connection, "text.decided", made)
     return min(made), max(made)
 
 

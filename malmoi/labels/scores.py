@@ -28,6 +28,7 @@ from malmoi.labels.tables import (
     TextScoreRow,
 )
 from malmoi.labels.text_state import first_of_its_kind
+from malmoi.labels.webhooks import announce
 from malmoi.messages import Phrase
 
 _ROWS = 5_000
@@ -182,6 +183,8 @@ def write_scores(
             if project is not None:
                 _refuse_changed(access, connection, project)
             _let_hold(access, connection, version)
+            if quality is not None:
+                announce(access, connection, "model.learnt", {version: None})
     except BaseException:
         _drop(access, ScoreVersionRow.id == version)
         with access.writing("admin") as connection:

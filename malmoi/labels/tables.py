@@ -133,6 +133,48 @@ class AccessKeyRow(Base):
     last_used_at: Mapped[Moment | None]
 
 
+class WebhookRow(InProject, Base):
+    """An address that is told what happens in a project, until it is taken back."""
+
+    __tablename__ = "malmoi_webhooks"
+    __table_args__ = (Index("ix_malmoi_webhooks_project", "project_id"),)
+
+    url: Mapped[LongText]
+    events: Mapped[LongText]  # a JSON list of `malmoi.labels.webhooks.Event`
+    # By which deliveries are signed: a hash of it would not do.
+    secret: Mapped[str] = mapped_column(String(64))
+    # Whether it may be an address that only this network reaches.
+    may_be_private: Mapped[bool]
+    created_by: Mapped[PersonName]
+    created_at: Mapped[Moment]
+    # Until when a server delivers to it, so that no other does.
+    busy_until: Mapped[Moment | None]
+    delivered_at: Mapped[Moment | None]
+    # Why the last try failed; None: it did not.
+    error: Mapped[LongText | None]
+
+
+class WebhookDeliveryRow(InProject, Base):
+    """What an address has still to be told. Its words are those of the rows it names, when sent."""
+
+    __tablename__ = "malmoi_webhook_deliveries"
+    __table_args__ = (
+        Index("ix_malmoi_webhook_deliveries_due", "webhook_id", "due_at"),
+        Index("ix_malmoi_webhook_deliveries_text", "text_id"),
+    )
+
+    webhook_id: Mapped[int] = mapped_column(ForeignKey("malmoi_webhooks.id"))
+    event: Mapped[str] = mapped_column(String(16))
+    # The id of the annotation, the adjudication or the score version.
+    row_id: Mapped[int]
+    text_id: Mapped[int | None] = mapped_column(ForeignKey("malmoi_texts.id"))
+    # By which whoever gets it twice knows it.
+    message_id: Mapped[str] = mapped_column(String(40))
+    created_at: Mapped[Moment]
+    # When it is tried next; None: it was given up.
+    due_at: Mapped[Moment | None]
+
+
 class AuditRow(InProject, Base):
     """Who changed what about a project."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -82,7 +83,14 @@ def make_application(
     @asynccontextmanager
     async def working(app: FastAPI) -> AsyncIterator[None]:
         batcher.start()
+        ended = threading.Event()
+        if store is not None:
+            from malmoi.labels.webhook_delivery import deliver_until
+
+            sending = threading.Thread(target=deliver_until, args=(ended, lambda: store.engine))
+            sending.start()
         yield
+        ended.set()
         await batcher.stop()
 
     app = FastAPI(
