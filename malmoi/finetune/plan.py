@@ -180,14 +180,15 @@ class QuickPlan:
     """A run of the linear model alone; the fields as in `KfoldPlan`.
 
     Attributes:
-        encoder: that is not trained, its directory, or Hub id and commit; None without one.
+        encoder: that is not trained, its directory, or Hub id and commit; None without one, or
+            before it is chosen by the labels.
     """
 
     data: DataPlan
     folds: FoldsPlan
-    encoder: str | None
     linear: LinearPlan
     execution: KfoldExecution
+    encoder: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         """All of it, for `report.json`."""
@@ -268,16 +269,11 @@ def plan(config: KfoldConfig, found: Found) -> KfoldPlan:
     )
 
 
-def plan_quick(config: KfoldConfig, data: DataPlan, encoder: str | None, device: str) -> QuickPlan:
-    """Decide everything of a run of the linear model alone; nothing is read.
-
-    Args:
-        encoder: see `QuickPlan`.
-    """
+def plan_quick(config: KfoldConfig, data: DataPlan, device: str) -> QuickPlan:
+    """Decide everything of a run of the linear model alone; nothing is read."""
     return QuickPlan(
         data=data,
         folds=plan_folds(config),
-        encoder=encoder,
         linear=LinearPlan(
             enabled=True,
             morphemes=config.keys.linear.morphemes,

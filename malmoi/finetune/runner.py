@@ -8,7 +8,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -58,10 +58,11 @@ from malmoi.finetune.training.fold_processes import run_jobs
 from malmoi.finetune.training.linear_folds import TRAINED, Added, add_linear
 from malmoi.finetune.training.starting_model import describe_starting_model
 from malmoi.inference.classifier import Classifier
-from malmoi.inference.linear.frozen_encoder import FrozenEncoder
+from malmoi.inference.learnt_texts import read_learnt
+from malmoi.inference.linear.frozen_encoder import FrozenEncoder, encoders_at_hand
 from malmoi.inference.linear.quick import QuickTrainer
 from malmoi.inference.vectors.sentence_encoder import find_sentence_encoder
-from malmoi.model_folders import LINEAR, LINEAR_WEIGHTS, better_read, find_encoder
+from malmoi.model_folders import LINEAR, LINEAR_WEIGHTS
 from malmoi.paths import runs
 from malmoi.progress import shown_progress
 from malmoi.work_folder import work_folder, worth_keeping
@@ -195,22 +196,21 @@ def _linear_alone(config: KfoldConfig) -> Iterator[_Fitted]:
     output = flags.output or _new_run(config.source.place)
     check_free(output)
     examples, notes = read_texts(config)
-    place = _frozen_encoder(config)
-    name = None if place is None else model_name(flags.model or "", str(place))
+    encoders = _frozen_encoders(config)
     device = choose_device(flags.device).type
-    plan = plan_quick(config, data_plan(examples), encoder=name, device=device)
+    plan = plan_quick(config, data_plan(examples), device=device)
     split = split_texts(examples, plan.folds)
     print_data(examples, split)
     print_absent_labels(split, examples)
-    print(f"model: linear, beside it the encoder {name}, not trained" if name else "model: linear")
-    encoder = None if place is None else FrozenEncoder.load(place)
+    at_hand = "an encoder" if len(encoders) == 1 else f"the best of {len(encoders)} encoders"
+    print(f"model: linear, beside it {at_hand}, not trained" if encoders else "model: linear")
     # Of more texts they say little that the others do not, and take longer than all else.
     has_few = len(examples.texts) <= _MOST_WITH_VECTORS
     wanted = config.keys.linear.frozen_encoder and has_few
     sentences = find_sentence_encoder() if wanted else None
     print(f"reading the texts and fitting in {flags.folds} folds, then on all texts", flush=True)
     with shown_progress("fits") as progress:
-        found = QuickTrainer(encoder, sentences=sentences, morphemes=plan.linear.morphemes).fit(
+        found = QuickTrainer(encoders, sentences=sentences, morphemes=plan.linear.morphemes).fit(
             examples.texts,
             [examples.labels[label] for label in examples.targets],
             fold_of=split.fold_of[flags.seed],
@@ -223,6 +223,11 @@ def _linear_alone(config: KfoldConfig) -> Iterator[_Fitted]:
     result = CrossValidation.of_one_fit(
         examples.labels, examples.targets, flags.seed, found.fold_of, found.probabilities, seconds
     )
+    chosen = None
+    if found.encoder is not None:
+        chosen = model_name(flags.model or "", str(found.encoder.source))
+        print(f"encoder: {chosen}")
+    plan = replace(plan, encoder=chosen)
     weights = ", ".join(f"{part} {weight:.2f}" for part, weight in found.weights.items())
     print(f"parts and their weights: {weights}")
     print_scores(result, weighted=plan.weighted)
@@ -237,30 +242,24 @@ def _linear_alone(config: KfoldConfig) -> Iterator[_Fitted]:
 
     def put_model(place: Path) -> None:
         found.save(place)
-        complete_model(place, measured)
+        before = None if found.encoder is None else read_learnt(found.encoder.source)
+        complete_model(place, measured, before)
 
     yield _Fitted(output=output, measured=measured, put_model=put_model)
 
 
-def _frozen_encoder(config: KfoldConfig) -> Path | None:
-    """What `--model` names, else the newest encoder; None where there is or shall be none."""
-    found = config.flags.model
-    if not config.keys.linear.frozen_encoder:
-        if found is not None:
-            raise InputError(
-                "--model names an encoder, and linear.frozen_encoder=false goes without; leave "
-                "one out"
-            )
-        return None
-    if found is None:
-        try:
-            newest = find_encoder()
-        except InputError:
-            return None
-        found = str(newest)
-        if advice := better_read(newest):
-            print(advice)
-    return Path(encoder_source(found, config.keys.start.revision))
+def _frozen_encoders(config: KfoldConfig) -> list[FrozenEncoder]:
+    """What `--model` names, else those at hand; [] where there is or shall be none."""
+    named, keys = config.flags.model, config.keys
+    if keys.linear.frozen_encoder:
+        if named is None:
+            return encoders_at_hand()
+        return [FrozenEncoder.load(Path(encoder_source(named, keys.start.revision)))]
+    if named is not None:
+        raise InputError(
+            "--model names an encoder, and linear.frozen_encoder=false goes without; leave one out"
+        )
+    return []
 
 
 def _new_run(data: DataPlace) -> Path:

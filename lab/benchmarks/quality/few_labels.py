@@ -98,7 +98,7 @@ def _measured(
             drawn = learn.at(_draw(learn.targets, number, draw))
             for way in ways:
                 key: dict[str, Any] = {"task": name, "labels": number, "draw": draw}
-                if way != SVM:
+                if way not in (SVM, QUICK):
                     key |= {"model": encoder_name(settings.model), "settings": settings.settings}
                 if results.of(**key, way=way):
                     continue
@@ -149,10 +149,12 @@ def _score(
     if way == SETFIT:
         predicted = _by_setfit(drawn, test.texts, settings.model, seed)
         return {way: score_labels(comparison, test, predicted)["macro_f1"]}
-    flags = ["--quick"] if way == QUICK else shlex.split(settings.settings)
+    # As people give it: it chooses its encoder by the labels.
+    named = ["--model", settings.model, *shlex.split(settings.settings)]
+    flags = ["--quick"] if way == QUICK else named
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        _train(comparison, drawn, [*flags, "--model", settings.model, "--seed", str(seed)], folder)
+        _train(comparison, drawn, [*flags, "--seed", str(seed)], folder)
         model = folder / "run" / "model"
         found = {way: _by_classifier(model, comparison.labels, test.texts)}
         if way == BOTH:

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 
 from malmoi.app.learning.project_model import ModelProblem, ProjectModel, ProjectModels
-from malmoi.errors import InputError
 from malmoi.files import write_at_once
 from malmoi.inference.labelling.filling import LIVE, model_that_fills, said_of_all
 from malmoi.inference.labelling.fitting import Readiness, learn, learnable, opinion, readiness
 from malmoi.inference.labelling.labels_needed import FEWEST_OF_SAMPLE, LABELS_A_ROUND
 from malmoi.inference.labelling.opinions import Opinion, f1_of_present, given_matrix
+from malmoi.inference.linear.frozen_encoder import FrozenEncoder, encoders_at_hand
 from malmoi.inference.linear.quick import QuickTrainer
 from malmoi.inference.vectors.sentence_encoder import SentenceEncoder, find_sentence_encoder
 from malmoi.labels.access import ProjectAccess
@@ -43,7 +43,6 @@ from malmoi.labels.training_texts import (
     texts_after,
     texts_to_choose_from,
 )
-from malmoi.model_folders import find_encoder
 
 # Texts on which a chosen model is compared with the one that learns. Fewer than of the sample, for
 # both are measured on the same texts (assumption).
@@ -146,7 +145,7 @@ class Learner:
     def __init__(self) -> None:
         """Nothing is loaded yet."""
         self._trainers: OrderedDict[tuple[str, int], QuickTrainer] = OrderedDict()
-        self._encoder: Any = None
+        self._encoders: list[FrozenEncoder] = []
         self._sentences: SentenceEncoder | None = None
         self._models = ProjectModels()
 
@@ -258,24 +257,13 @@ class Learner:
     def _trainer(self, access: ProjectAccess) -> QuickTrainer:
         key = (str(access.engine.url), access.project_id)
         if key not in self._trainers:
-            encoder = self._load_encoder()
+            self._encoders = self._encoders or encoders_at_hand()
             self._sentences = self._sentences or find_sentence_encoder()
-            self._trainers[key] = QuickTrainer(encoder, sentences=self._sentences)
+            self._trainers[key] = QuickTrainer(self._encoders, sentences=self._sentences)
         self._trainers.move_to_end(key)
         if len(self._trainers) > _MOST_PROJECTS:
             self._trainers.popitem(last=False)
         return self._trainers[key]
-
-    def _load_encoder(self) -> Any:
-        if self._encoder is None:
-            try:
-                place = find_encoder()
-            except InputError:
-                return None  # n-grams of characters and morphemes are enough
-            from malmoi.inference.linear.frozen_encoder import FrozenEncoder
-
-            self._encoder = FrozenEncoder.load(place)
-        return self._encoder
 
 
 def _opinion_of(

@@ -13,6 +13,7 @@ from malmoi.errors import InputError
 from malmoi.inference.classifier import Classifier
 from malmoi.inference.labelling.fitting import Learnt, learn, learnable, readiness
 from malmoi.inference.labelling.opinions import given_matrix
+from malmoi.inference.linear.frozen_encoder import encoders_at_hand
 from malmoi.inference.linear.quick import FEWEST_TEXTS, QuickTrainer
 from malmoi.inference.prediction import LabelsPrediction, Prediction
 from malmoi.inference.vectors.sentence_encoder import find_sentence_encoder
@@ -20,7 +21,6 @@ from malmoi.labels.access import ProjectAccess
 from malmoi.labels.filled_export import Said, Says
 from malmoi.labels.projects import read_project
 from malmoi.labels.training_texts import LabelledText, labelled_texts, texts_after
-from malmoi.model_folders import find_encoder
 
 LIVE = "live"
 # What answers must be right for, so that nobody has to look; where no confidence reaches the first,
@@ -124,13 +124,7 @@ def _names(learnt: Learnt, given: np.ndarray) -> tuple[str, ...]:
 
 
 def _trainer() -> QuickTrainer:
-    try:
-        place = find_encoder()
-    except InputError:  # n-grams and sentence vectors are enough
-        return QuickTrainer(sentences=find_sentence_encoder())
-    from malmoi.inference.linear.frozen_encoder import FrozenEncoder
-
-    return QuickTrainer(FrozenEncoder.load(place), sentences=find_sentence_encoder())
+    return QuickTrainer(encoders_at_hand(), sentences=find_sentence_encoder())
 
 
 def _decided(said: np.ndarray, least: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 from safetensors.numpy import load_file
 
+from malmoi.errors import InputError
 from malmoi.inference.batched_logits import logits_by_length
 from malmoi.inference.batching import PaddedBatch
 from malmoi.inference.description import ModelDescription
@@ -25,7 +26,8 @@ from malmoi.inference.processor import has_gpu, suited_engine
 from malmoi.inference.tokenizing import FastTokenizer, TextTokenizer
 from malmoi.installed import INSTALL_TORCH, TORCH, need
 from malmoi.messages import Phrase
-from malmoi.model_folders import WEIGHTS, discriminator_folder, read_config
+from malmoi.model_folders import WEIGHTS, discriminator_folder, find_encoder, read_config
+from malmoi.paths import home
 
 # Tokens of a window, as fine-tuning has by default.
 MAX_LENGTH = 128
@@ -39,12 +41,14 @@ class FrozenEncoder:
         engine: whose logits are [CLS] and the mean of all tokens, float32 [B, 2 H].
         tokenizer: of clean texts.
         description: has no labels.
+        source: the folder it is from.
         save: writes encoder and tokenizer into a new folder, for `load`.
     """
 
     engine: Engine
     tokenizer: TextTokenizer
     description: ModelDescription
+    source: Path
     save: Callable[[Path], None]
 
     @classmethod
@@ -71,6 +75,7 @@ class FrozenEncoder:
                 engine=torch_encoder,
                 tokenizer=torch_encoder.tokenizer,
                 description=torch_encoder.description,
+                source=source,
                 save=torch_encoder.save,
             )
         from malmoi.inference.electra_network import build_features  # a tenth of a second: onnx
@@ -86,6 +91,7 @@ class FrozenEncoder:
             engine=OnnxEngine(network.SerializeToString(), name),
             tokenizer=FastTokenizer(serialized, description),
             description=description,
+            source=source,
             save=lambda place: _copy(source, place),
         )
 
@@ -103,6 +109,24 @@ class FrozenEncoder:
             found[places] = rows
         assert found is not None
         return found
+
+
+def encoders_at_hand() -> list[FrozenEncoder]:
+    """What `find_encoder` finds, then the other released encoders and classifiers; [] without any.
+
+    Raises:
+        InputError: the first cannot be loaded.
+    """
+    try:
+        first = find_encoder()
+    except InputError:
+        return []
+    released = [
+        folder
+        for folder in sorted((home() / "checkpoints").glob("*"))
+        if folder != first and can_export(folder, head=False)
+    ]
+    return [FrozenEncoder.load(folder) for folder in (first, *released)]
 
 
 class _WithHead:

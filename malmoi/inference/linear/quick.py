@@ -21,6 +21,7 @@ from malmoi.errors import InputError
 from malmoi.files import directory_at_once, write_at_once
 from malmoi.inference.calibration import CALIBRATION
 from malmoi.inference.classifier import Classifier
+from malmoi.inference.learnt_texts import read_learnt, text_keys
 from malmoi.inference.linear.alone import ENCODER, open_alone
 from malmoi.inference.linear.cross_fitting import (
     fit_linear,
@@ -43,6 +44,12 @@ FEWEST_TEXTS = 20
 _FOLDS = 5
 # Texts of which is kept what was read; about 100 MB at a hidden size of 256 (computed).
 _MOST_TEXTS = 100_000
+# Which encoder helps most is tried on so many texts at most (assumption).
+_TEXTS_TO_CHOOSE_BY = 300
+# With more texts n-grams say most, and to read all of them by a slower encoder takes minutes.
+_MOST_TO_CHOOSE_FOR = 1_000
+# An encoder that has learnt more of these texts with labels may have learnt these very labels.
+_MOST_LEARNT = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +96,7 @@ class QuickTrainer:
 
     def __init__(
         self,
-        encoder: FrozenEncoder | None = None,
+        encoders: Sequence[FrozenEncoder] = (),
         *,
         sentences: SentenceEncoder | None = None,
         morphemes: bool = True,
@@ -97,15 +104,19 @@ class QuickTrainer:
         """Nothing is loaded yet.
 
         Args:
-            encoder: whose numbers may help; it is not trained.
+            encoders: whose numbers may help; they are not trained. Of several the one is taken
+                that says most of labels held out from it, anew when there are twice as many.
             sentences: whose vectors may help, too.
             morphemes: whether they may help.
         """
-        self._encoder, self._sentences, self._takes_morphemes = encoder, sentences, morphemes
+        self._encoders = [(encoder, _Remembered(encoder.features)) for encoder in encoders]
+        self._sentences, self._takes_morphemes = sentences, morphemes
         self._morphemes = lru_cache(_MOST_TEXTS)(read_morphemes)
         self._numbers: dict[EncoderName, _Remembered] = {}
-        if encoder is not None:
-            self._numbers["encoder"] = _Remembered(encoder.features)
+        self._chosen_by = 0  # texts
+        self._encoder: FrozenEncoder | None = None
+        if encoders:
+            self._encoder, self._numbers["encoder"] = self._encoders[0]
         if sentences is not None:
             self._numbers["sentences"] = _Remembered(sentences)
         # Of the last fit: a task of several labels is fitted once for each, on the same texts.
@@ -140,6 +151,8 @@ class QuickTrainer:
         names, label_ids = _checked(texts, labels, label_names)
         clean = clean_batch(list(texts)).texts
         folds = _folds(label_ids, seed) if fold_of is None else np.asarray(fold_of)
+        if len(self._encoders) > 1 and len(clean) >= 2 * self._chosen_by:
+            self._choose_encoder(clean, label_ids, folds)
         counted = self._count(clean)
         logits = out_of_fold_logits(
             counted,
@@ -184,13 +197,11 @@ class QuickTrainer:
         part = result.part
         if not clean:
             return np.zeros((0, len(part.labels)), dtype=np.float32)
-        heads = {"encoder": part.head, "sentences": part.sentences}
-        numbers = self._numbers_of(
-            clean, [name for name in self._numbers if heads[name] is not None]
-        )
-        logits = part.logits(clean, self._morphemes, numbers.get("sentences"))
+        sentences = None if part.sentences is None else self._numbers["sentences"](clean)
+        logits = part.logits(clean, self._morphemes, sentences)
         if part.head is not None:
-            logits = part.added(numbers["encoder"] @ part.head, logits)
+            read = next(read for encoder, read in self._encoders if encoder is result.encoder)
+            logits = part.added(read(clean) @ part.head, logits)
         return softmax(logits).astype(np.float32)
 
     def _count(self, clean: list[str]) -> CountedTexts:
@@ -203,15 +214,42 @@ class QuickTrainer:
             self._counted = clean, counted
         return self._counted[1]
 
-    def _numbers_of(
-        self, clean: list[str], names: Sequence[EncoderName] | None = None
-    ) -> dict[EncoderName, np.ndarray]:
-        """What some encoders, else all, make of N texts, each float32 [N, D]."""
-        return {
-            name: self._numbers[name](clean)
-            for name in (self._numbers if names is None else names)
-            if clean
-        }
+    def _numbers_of(self, clean: list[str]) -> dict[EncoderName, np.ndarray]:
+        """What the encoders make of N texts, each float32 [N, D]."""
+        return {name: read(clean) for name, read in self._numbers.items() if clean}
+
+    def _choose_encoder(self, clean: list[str], label_ids: np.ndarray, folds: np.ndarray) -> None:
+        """Take the encoder that alone says most of some of the texts, out of fold."""
+        self._chosen_by, best = len(clean), 0
+        if len(clean) <= _MOST_TO_CHOOSE_FOR:
+            some = np.arange(0, len(clean), -(-len(clean) // _TEXTS_TO_CHOOSE_BY))
+            texts = [clean[place] for place in some]
+            losses = [
+                np.inf
+                if _has_learnt(encoder, texts)
+                else _loss(read(texts), label_ids[some], folds[some])
+                for encoder, read in self._encoders
+            ]
+            best = int(np.argmin(losses))
+        encoder, read = self._encoders[best]
+        if encoder is not self._encoder:
+            self._encoder, self._numbers["encoder"], self._counted = encoder, read, None
+
+
+def _has_learnt(encoder: FrozenEncoder, texts: Sequence[str]) -> bool:
+    """Whether it is that of a classifier which has learnt these texts with labels."""
+    keys = read_learnt(encoder.source)
+    return keys is not None and bool(np.isin(text_keys(texts), keys).mean() > _MOST_LEARNT)
+
+
+def _loss(numbers: np.ndarray, label_ids: np.ndarray, folds: np.ndarray) -> float:
+    """Mean negative log-likelihood of N labels by a linear model of an encoder's [N, D] alone."""
+    texts = CountedTexts(
+        ngrams={}, vocabularies={}, numbers={"encoder": numbers}, texts=len(numbers)
+    )
+    logits = out_of_fold_logits(texts, label_ids, int(label_ids.max()) + 1, folds)["encoder"]
+    given = softmax(logits)[np.arange(len(numbers)), label_ids]
+    return float(-np.log(np.maximum(given, 1e-9)).mean())
 
 
 class _Remembered:

@@ -3,6 +3,7 @@
 import json
 import pickle
 import random
+import shutil
 import subprocess
 import sys
 import time
@@ -16,6 +17,7 @@ import pytest
 from malmoi.errors import InputError
 from malmoi.inference.batching import padded
 from malmoi.inference.classifier import Classifier
+from malmoi.inference.learnt_texts import text_keys, write_learnt
 from malmoi.inference.linear.frozen_encoder import FrozenEncoder
 from malmoi.inference.linear.quick import QuickResult, QuickTrainer
 from malmoi.inference.linear.torch_encoder import TorchEncoder
@@ -146,13 +148,35 @@ def test_a_frozen_encoder_is_a_part_and_is_kept(
     # A label that the encoder knows, and n-grams hardly.
     high = numbers[:, 5] > np.median(numbers[:, 5])
     labels = ["높음" if one else "낮음" for one in high]
-    result = QuickTrainer(frozen, morphemes=False).fit(texts, labels)
+    result = QuickTrainer([frozen], morphemes=False).fit(texts, labels)
     assert result.encoder is not None
     result.save(tmp_path / "model")
     loaded = Classifier.load(tmp_path / "model")
     assert "encoder" in loaded.parts
     for one, other in zip(loaded.predict(texts), result.classifier.predict(texts), strict=True):
         assert one.probabilities == pytest.approx(other.probabilities, abs=5e-3)
+
+
+def test_the_encoder_is_taken_that_knows_the_labels_unless_it_has_learnt_them(
+    encoder: Path, memos: Memos, tmp_path: Path
+) -> None:
+    texts, _ = some(memos, 300)
+    other = FrozenEncoder.load(checkpoint("malmoi-small"))
+    own = FrozenEncoder.load(shutil.copytree(encoder, tmp_path / "own"))
+    known = own.features(texts)[:, 5]
+    labels = ["높음" if one else "낮음" for one in known > np.median(known)]
+    trainer = QuickTrainer([other, own], morphemes=False)
+    result = trainer.fit(texts, labels)
+    assert result.encoder is own
+    # Chosen again by twice as many texts, and what was fitted before is still asked its own.
+    write_learnt(tmp_path / "own", text_keys(clean_batch(texts).texts))
+    twice = texts + [f"{text} 둘" for text in texts]
+    assert trainer.fit(twice, labels * 2).encoder is not own
+    assert np.allclose(
+        trainer.probabilities(result, texts),
+        [list(one.probabilities.values()) for one in result.classifier.predict(texts)],
+        atol=5e-3,
+    )
 
 
 def test_an_encoder_of_ours_says_without_torch_what_it_says_with_it(
@@ -191,7 +215,7 @@ def test_the_encoder_reads_what_is_new_and_the_last_texts_alone_are_kept(
 
     monkeypatch.setattr(FrozenEncoder, "features", noting)
     monkeypatch.setattr("malmoi.inference.linear.quick._MOST_TEXTS", 80)
-    trainer = QuickTrainer(frozen, morphemes=False)
+    trainer = QuickTrainer([frozen], morphemes=False)
     for chosen in (slice(0, 60), slice(0, 80), slice(40, 120), slice(0, 80)):
         trainer.fit(texts[chosen], labels[chosen])
     clean = clean_batch(texts).texts
