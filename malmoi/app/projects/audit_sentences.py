@@ -18,11 +18,23 @@ _SETTINGS = {
     "lease_seconds": Phrase("lease (seconds)"),
 }
 
+_OF_KEYS = {
+    "make invitation": ("person", Phrase("Made an invitation for {person}")),
+    "withdraw invitation": ("person", Phrase("Took back the invitation of {person}")),
+    "make token": ("person", Phrase("Made a token for {person}")),
+    "withdraw token": ("person", Phrase("Took back the token of {person}")),
+    "make webhook": ("host", Phrase("Made a webhook to {host}")),
+    "withdraw webhook": ("host", Phrase("Took back the webhook to {host}")),
+}
+
 
 def sentence(entry: AuditEntry) -> str:
     """What was done. Plain text: names in it are people's words."""
     details = entry.details
     try:
+        if entry.action in _OF_KEYS:
+            fact, phrase = _OF_KEYS[entry.action]
+            return say(phrase, **{fact: details[fact]})
         match entry.action:
             case "create":
                 return say("Made the project: ") + str(details["name"])
@@ -43,14 +55,6 @@ def sentence(entry: AuditEntry) -> str:
                 return say("Changed labels: ") + _labels(details)
             case "member":
                 return _member(details)
-            case "make invitation":
-                return say("Made an invitation for {person}", person=details["person"])
-            case "withdraw invitation":
-                return say("Took back the invitation of {person}", person=details["person"])
-            case "make token":
-                return say("Made a token for {person}", person=details["person"])
-            case "withdraw token":
-                return say("Took back the token of {person}", person=details["person"])
             case "renew owner link":
                 return say("Made the link of whoever runs the server anew")
             case "join people":

@@ -6,6 +6,7 @@ from malmoi.app.language import say
 from malmoi.app.projects.settings_erase import draw_erasing
 from malmoi.app.projects.settings_labels import draw_labels
 from malmoi.app.projects.settings_people import draw_audit, draw_backup, draw_people
+from malmoi.app.projects.settings_programs import draw_programs
 from malmoi.app.projects.settings_work import draw_guideline, draw_work
 from malmoi.app.sections import choose_section
 from malmoi.app.visit import Visit
@@ -17,6 +18,7 @@ _SECTIONS = {
     "guideline": (Phrase("Guideline"), "menu_book"),
     "work": (Phrase("Way of working"), "tune"),
     "people": (Phrase("People"), "group"),
+    "programs": (Phrase("Programs"), "key"),
     "audit": (Phrase("Trail"), "history"),
     "backup": (Phrase("Backup"), "save"),
     "erase": (Phrase("Erase"), "delete_forever"),
@@ -43,6 +45,8 @@ def show(visit: Visit) -> None:
         draw_work(open_project)
     elif section == "people":
         draw_people(visit, open_project)
+    elif section == "programs":
+        draw_programs(open_project)
     elif section == "audit":
         draw_audit(open_project)
     elif section == "backup":

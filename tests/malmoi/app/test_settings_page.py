@@ -3,6 +3,7 @@
 import re
 import shutil
 import sqlite3
+import threading
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,13 @@ from streamlit.testing.v1 import AppTest
 
 from malmoi.app.projects.imports import ImportOrder, start_import
 from malmoi.labels.access import ProjectAccess
+from malmoi.labels.access_keys import person_of
 from malmoi.labels.importing import WayOfReading
 from malmoi.labels.people import AccessError, Person
 from malmoi.labels.project import ProjectLabel, ProjectSettings
 from malmoi.labels.projects import archive, change_guideline, members, read_project, set_member
+from malmoi.labels.webhook_delivery import deliver_due
+from malmoi.labels.webhooks import list_webhooks
 from malmoi.text.reading.sources import source_of_upload
 from tests.malmoi.app.conftest import make_model
 from tests.malmoi.app.project_pages import by_label, made, shown, store, vote
@@ -70,7 +74,16 @@ def test_an_annotator_is_told_who_may_and_reaches_nothing(
         page = as_member(monkeypatch, "anna@b.kr", "projects", {"view": view})
         assert said in shown(page)
         assert not page.file_uploader and not page.code
-    for section in ("labels", "guideline", "work", "people", "audit", "backup", "erase"):
+    for section in (
+        "labels",
+        "guideline",
+        "work",
+        "people",
+        "programs",
+        "audit",
+        "backup",
+        "erase",
+    ):
         page = as_member(monkeypatch, "anna@b.kr", "settings", {"section": section})
         assert "관리자만 바꿀 수 있습니다" in shown(page)
         assert all(one.disabled for one in [*page.text_input, *page.number_input, *page.button])
@@ -318,3 +331,37 @@ def test_two_labels_are_merged_with_a_count_before(
     assert not page.exception and read_project(access).label_names == ["긍정", "부정"]
     page = open_settings(monkeypatch, "audit")
     assert "라벨 중립 → 부정(으)로 합침: 글 2건" in str(page.dataframe[0].value)
+
+
+def test_programs_get_tokens_and_are_told(
+    project: ProjectAccess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_member(project, "하윤", "reviewer")
+    page = open_settings(monkeypatch, "programs")
+    by_label(page.text_input, "토큰 주인").input("하윤")
+    by_label(page.button, "토큰 만들기").click().run()
+    assert not page.exception and not page.error
+    token = page.code[0].value
+    person = person_of(store(), token, "token")
+    assert person is not None and person.name == "하윤"
+    # A token makes nobody less than they are.
+    assert members(project)["하윤"] == "reviewer"
+    page.run()
+    assert not page.code and "하윤 · 검수자" in page.text[1].value
+
+    by_label(page.text_input, "주소").input("http://127.0.0.1:9/labels")
+    by_label(page.button, "더하기").click().run()
+    assert "그렇게는 할 수 없습니다" in page.error[0].value and list_webhooks(project) == []
+    monkeypatch.setenv("MALMOI_PRIVATE_WEBHOOKS", "on")
+    by_label(page.text_input, "주소").input("http://127.0.0.1:9/labels")
+    by_label(page.button, "더하기").click().run()
+    assert page.code[0].value.startswith("whsec_")
+    vote(project, "지은", ["긍정"])
+    deliver_due(project.engine, threading.Event())
+    page.run()
+    assert "1건 대기 · 마지막 실패: 연결할 수 없음" in page.text[-1].value
+    by_label(page.button, "빼기").click().run()
+    by_label(page.button, "거두기").click().run()
+    assert list_webhooks(project) == [] and person_of(store(), token, "token") is None
+    audit = open_settings(monkeypatch, "audit").dataframe[0].value
+    assert "127.0.0.1(으)로 가는 웹훅을 없앰" in str(audit.to_dict())
