@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from malmoi.analysis.pictures import Say, language_of, pictures
+from malmoi.analysis.pictures import pictures
 from malmoi.analysis.report import Report, rows_of
 from malmoi.analysis.templates import rendered
+from malmoi.messages import Say, language_of
 from malmoi.text.cleaning.personal_data import mask_personal_data
 
 # Texts behind a number of all texts, and behind one of a part.
@@ -32,7 +33,6 @@ def report_page(report: Report, *, language: str = "ko") -> str:
     tables = [_share_table(report, place, say, blocks) for place in range(1, len(report.parts))]
     return rendered(
         "analysis.html",
-        say=say,
         language=language,
         title=report.title or say("What the texts say"),
         cards=_cards(report, say),
@@ -47,7 +47,7 @@ def report_page(report: Report, *, language: str = "ko") -> str:
         most=_MOST_TEXTS,
         blocks=blocks.found,
         made=say(
-            "Made by Malmoi (말모이), {when}. Shares: prediction-powered inference (Angelopoulos "
+            "Made by Malmoi, {when}. Shares: prediction-powered inference (Angelopoulos "
             "and others 2023) with Wilson intervals; words: Monroe and others (2008); several "
             "differences: Benjamini and Hochberg (1995).",
             when=time.strftime("%Y-%m-%d %H:%M"),
@@ -132,8 +132,6 @@ class _Blocks:
     def __init__(self, report: Report, say: Say) -> None:
         self.report, self.say = report, say
         self.found: list[dict[str, Any]] = []
-        order = np.random.default_rng(0).permutation(len(report.originals))
-        self._order = order
 
     def anchor(self, place: int, part: int, label: int) -> str:
         """Where the texts of a label in a part stand; they are put there at the first call."""
@@ -141,15 +139,15 @@ class _Blocks:
         anchor = f"texts-{place}-{part}-{label}"
         if any(one["anchor"] == anchor for one in self.found):
             return anchor
-        mine = (parts.codes == part) & report.has_label[:, label]
-        chosen = self._order[mine[self._order]]
+        name = report.part_names[place][part]
+        mine = report.behind(parts.column, name, report.labels[label])
         most = _MOST_OF_PART if parts.column else _MOST_TEXTS
-        title = [report.part_name(parts, part)] if parts.column else []
+        title = [name] if parts.column else []
         block = {
             "anchor": anchor,
             "title": " · ".join([*title, report.labels[label]]),
-            "count": int(mine.sum()),
-            "texts": [_shown(report.originals[one]) for one in chosen[:most]],
+            "count": len(mine),
+            "texts": [_shown(report.originals[one]) for one in mine[:most]],
         }
         self.found.append(block)
         return anchor
@@ -172,7 +170,7 @@ def _share_table(report: Report, place: int, say: Say, blocks: _Blocks) -> dict[
         read = int(found.drawn[part])
         rows.append(
             {
-                "name": report.part_name(parts, part) or say("All texts"),
+                "name": report.part_names[place][part] or say("All texts"),
                 "texts": int(found.texts[part]),
                 "read": say("{read:,} read", read=read) if read else "",
                 "cells": [
@@ -194,7 +192,7 @@ def _share_table(report: Report, place: int, say: Say, blocks: _Blocks) -> dict[
         else say("Shares by {column}", column=parts.column),
         "column": parts.column,
         "picture": "over-time" if by_time else f"by-{place}",
-        "labels": [report.labels[label] for label in labels],
+        "labels": [(name := report.labels[label], report.color_of[name]) for label in labels],
         "rows": rows,
         "left_out": say("{hidden:rarer label} in the workbook only.", hidden=hidden)
         if hidden
@@ -212,14 +210,12 @@ def _stands_out(report: Report, say: Say, blocks: _Blocks) -> list[dict[str, Any
         return None
     found = []
     for one in rows_of(report.changes.head(_MOST_CHANGES)):
-        place = next(p for p, parts in enumerate(report.parts) if parts.column == one.column)
-        parts = report.parts[place]
-        names = [report.part_name(parts, part) for part in range(len(parts.names))]
+        place = [parts.column for parts in report.parts].index(one.column)
         found.append(
             {
                 "up": one.difference > 0,
                 "anchor": blocks.anchor(
-                    place, names.index(one.part), report.labels.index(one.label)
+                    place, report.part_names[place].index(one.part), report.labels.index(one.label)
                 ),
                 "said": change_sentence(one, say),
                 "words": ", ".join(_words(report, one.column, one.part, one.label)["word"][:6]),
@@ -264,6 +260,7 @@ def _labels(report: Report, say: Say) -> list[dict[str, Any]]:
             found.append(
                 {
                     "name": label,
+                    "color": report.color_of[label],
                     "words": list(zip(words["word"], words["texts"], strict=True)),
                     "examples": [(title, list(map(_shown, texts))) for title, texts in kinds],
                 }

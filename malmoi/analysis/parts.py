@@ -75,21 +75,19 @@ def parts_by_time(cells: "pd.Series", column: str, period: Period | None) -> Gro
     Raises:
         InputError: the column holds no dates.
     """
+    import pandas as pd
+
     dates = _dates(cells, column)
     known = dates.dropna()
+    first, last = known.min(), known.max()
     if period is None:
-        days = (known.max() - known.min()).days
-        period = "week" if days <= 7 * _MOST_WEEKS else "month"
-    spans = dates.dt.to_period("W" if period == "week" else "M")
-    every = range(spans.min().ordinal, spans.max().ordinal + 1)
-    first = spans.min()
-    names = [
-        f"{(first + step).start_time:{'%Y-%m-%d' if period == 'week' else '%Y-%m'}}"
-        for step in range(len(every))
-    ]
+        period = "week" if (last - first).days <= 7 * _MOST_WEEKS else "month"
+    spans = pd.period_range(first, last, freq="W" if period == "week" else "M")
+    written = "%Y-%m-%d" if period == "week" else "%Y-%m"
+    names = [f"{span.start_time:{written}}" for span in spans]
     codes = np.full(len(dates), -1, dtype=np.int64)
     there = dates.notna().to_numpy()
-    codes[there] = [one.ordinal - every.start for one in spans[there]]
+    codes[there] = spans.start_time.searchsorted(dates[there], side="right") - 1
     early = max(0, len(names) - MOST_PERIODS)
     codes = np.maximum(codes - early, -1)
     return Grouping(column=column, period=period, names=names[early:], codes=codes, others=early)
@@ -98,21 +96,23 @@ def parts_by_time(cells: "pd.Series", column: str, period: Period | None) -> Gro
 def _dates(cells: "pd.Series", column: str) -> "pd.Series":
     import pandas as pd
 
-    written = cells.map(_written)
-    filled = written != ""
+    # Of many texts a few days.
+    codes, days = pd.factorize(cells.map(_written))
+    written = pd.Series(days)
     named = written.str.extract(_DATE).fillna("")
     year = named["year"].where(named["year"].str.len() != 2, "20" + named["year"])
     plain = year + "-" + named["month"] + "-" + named["day"].where(named["day"] != "", "1")
     found = pd.to_datetime(plain, errors="coerce", format="%Y-%m-%d")
-    wrong = filled & found.isna()
-    if not filled.any() or wrong.sum() > (1 - _DATES) * filled.sum():
+    times = np.bincount(codes, minlength=len(days)) * (written != "").to_numpy()
+    wrong = found.isna().to_numpy() & (times > 0)
+    if not times.any() or times[wrong].sum() > (1 - _DATES) * times.sum():
         raise InputError(
             "expected dates such as 2026-03-05 in the column {column}, found {found}; name another "
             "column, or none",
             column=column,
             found=", ".join(written[wrong].unique()[:_SHOWN]) or "no cell with words",
         )
-    return found
+    return found.take(codes).reset_index(drop=True)
 
 
 def _written(cell: object) -> str:

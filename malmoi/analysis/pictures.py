@@ -3,7 +3,7 @@
 import base64
 import io
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from malmoi.analysis.report import Report
-from malmoi.messages import Phrase
+from malmoi.labels.project import PALETTE
+from malmoi.messages import Say
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Say = Callable[..., str]
-# Okabe & Ito's, which colour-blind people tell apart; a label has one everywhere.
-COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7A7A7A")
 _INK, _RULE, _DOTS_PER_INCH = "#1c2126", "#d5dbe1", 160
 # More lines or panels cannot be told apart; rows of a panel.
 _MOST_LINES, _MOST_PANELS, _MOST_ROWS = 6, 4, 12
@@ -57,9 +55,9 @@ def pictures(report: Report, say: Say) -> list[Picture]:
     drawn = []
     if report.labels:
         table = report.shares
-        rows = table[table["column"] == ""].sort_values("share")
-        title = say("Share of each label")
-        drawn.append(_picture("shares", title, lambda figure: _dots(figure, rows, "label")))
+        rows, title = table[table["column"] == ""], say("Share of each label")
+        colors = list(report.color_of.values())
+        drawn.append(_picture("shares", title, lambda figure: _dots(figure, rows, "label", colors)))
         for number, parts in enumerate(report.parts[1:], start=1):
             mine = table[table["column"] == parts.column]
             title, draw = say("Shares by {column}", column=parts.column), _panels
@@ -69,10 +67,10 @@ def pictures(report: Report, say: Say) -> list[Picture]:
                 name = "over-time" if parts.period else f"by-{number}"
                 drawn.append(_picture(name, title, partial(draw, rows=mine, report=report)))
     themes = report.themes
-    whole = themes[themes["label"] == ""].iloc[::-1] if len(themes) else themes
+    whole = themes[themes["label"] == ""]
     if len(whole):
-        title = say("What the texts are about")
-        drawn.append(_picture("themes", title, lambda figure: _dots(figure, whole, "theme")))
+        title, color = say("What the texts are about"), [PALETTE[0]]
+        drawn.append(_picture("themes", title, lambda figure: _dots(figure, whole, "theme", color)))
     return drawn
 
 
@@ -105,12 +103,12 @@ def _short(name: str) -> str:
     return short.replace("$", r"\$")
 
 
-def _dots(figure: Any, rows: "pd.DataFrame", name: str) -> None:
-    """A bar a row with its interval, the share written at its end."""
+def _dots(figure: Any, rows: "pd.DataFrame", name: str, colors: Sequence[str]) -> None:
+    """A bar a row with its interval, the share written at its end; the first row on top."""
     figure.set_size_inches(9, max(2.2, 1.2 + 0.45 * len(rows)))
     axes = figure.subplots()
-    places, share = np.arange(len(rows)), rows["share"].to_numpy()
-    axes.barh(places, share, color=COLORS[0], height=0.55, alpha=0.85)
+    places, share = np.arange(len(rows))[::-1], rows["share"].to_numpy()
+    axes.barh(places, share, color=colors, height=0.55, alpha=0.85)
     _whiskers(axes, rows, places)
     highest = np.nan_to_num(rows["high"].to_numpy(), nan=0.0)
     for place, value, end in zip(places, share, np.maximum(highest, share), strict=True):
@@ -123,15 +121,14 @@ def _dots(figure: Any, rows: "pd.DataFrame", name: str) -> None:
 
 def _panels(figure: Any, rows: "pd.DataFrame", report: Report) -> None:
     """A panel a label, a dot a part, the share in all as a line."""
-    whole = report.shares[report.shares["column"] == ""].set_index("label")["share"]
-    labels = whole.sort_values(ascending=False).index[:_MOST_PANELS].tolist()
+    whole, labels = _commonest(report, _MOST_PANELS)
     parts = rows["part"].unique()[:_MOST_ROWS]
     figure.set_size_inches(9, max(2.6, 1.6 + 0.36 * len(parts)))
     panels = figure.subplots(1, len(labels), sharey=True, squeeze=False)[0]
     places = np.arange(len(parts))[::-1]
     for axes, label in zip(panels, labels, strict=True):
         mine = rows[rows["label"] == label].set_index("part").loc[parts]
-        color = COLORS[report.labels.index(label) % len(COLORS)]
+        color = report.color_of[label]
         axes.axvline(whole[label], color=_RULE, linewidth=2, zorder=0)
         _whiskers(axes, mine, places, color)
         axes.scatter(mine["share"], places, color=color, s=36)
@@ -143,16 +140,22 @@ def _panels(figure: Any, rows: "pd.DataFrame", report: Report) -> None:
     panels[0].set_yticks(places, [_short(part) for part in parts])
 
 
+def _commonest(report: Report, most: int) -> tuple["pd.Series[float]", list[str]]:
+    """The share of each label, and the commonest labels in their own order."""
+    whole = report.shares[report.shares["column"] == ""].set_index("label")["share"]
+    kept = whole.nlargest(most).index
+    return whole, [label for label in report.labels if label in kept]
+
+
 def _lines(figure: Any, rows: "pd.DataFrame", report: Report) -> None:
     """A line a label with its intervals, the newest at the right."""
-    whole = report.shares[report.shares["column"] == ""].set_index("label")["share"]
-    labels = whole.sort_values(ascending=False).index[:_MOST_LINES].tolist()
+    _, labels = _commonest(report, _MOST_LINES)
     axes = figure.subplots()
     parts = rows["part"].unique()
     places = np.arange(len(parts))
     for label in labels:
         mine = rows[rows["label"] == label].set_index("part").loc[parts]
-        color = COLORS[report.labels.index(label) % len(COLORS)]
+        color = report.color_of[label]
         axes.plot(places, mine["share"], color=color, marker="o", markersize=4, label=_short(label))
         low, high = mine["low"].to_numpy(float), mine["high"].to_numpy(float)
         axes.fill_between(places, low, high, color=color, alpha=0.12, linewidth=0)
@@ -172,12 +175,3 @@ def _whiskers(axes: Any, rows: "pd.DataFrame", places: np.ndarray, color: str = 
 
 def _percent(value: float, _: object) -> str:
     return f"{value:.0%}"
-
-
-def language_of(language: str) -> Say:
-    """What puts sentences into a language, `ko` or `en`."""
-
-    def say(sentence: str, **facts: object) -> str:
-        return Phrase(sentence, **facts).in_language(language)
-
-    return say

@@ -7,7 +7,8 @@ from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.connection import existing_database
 from malmoi.labels.final_label_rule import final_label
-from malmoi.labels.projects import ProjectStore
+from malmoi.labels.project import Project
+from malmoi.labels.projects import ProjectStore, read_project
 from malmoi.labels.review import reviewed_texts
 from malmoi.labels.scores import random_sample
 from malmoi.labels.stored_text import text_hash
@@ -16,8 +17,12 @@ from malmoi.labels.training_texts import READER
 _TEXTS = 500
 
 
-def people_labels(database: str, project: str | None, texts: Sequence[str]) -> list[str]:
+def people_labels(
+    database: str, project: str | None, texts: Sequence[str]
+) -> tuple[list[str], Mapping[str, str]]:
     """The labels of N texts as JSON lists, "" of those that are not in the project's sample.
+
+    And the colours of labels, as `label_colors`.
 
     Args:
         database: a file or a URL.
@@ -48,7 +53,17 @@ def people_labels(database: str, project: str | None, texts: Sequence[str]) -> l
             texts=len(texts),
             known=len(known),
         )
-    return found
+    return found, label_colors(read_project(access))
+
+
+def label_colors(project: Project) -> dict[str, str]:
+    """As on the labelling card, by the name of a label and by what it is shown as."""
+    return {
+        name: label.color
+        for label in project.labels
+        if label.color is not None
+        for name in (label.title, label.name)
+    }
 
 
 def sample_labels(access: ProjectAccess) -> Mapping[int, tuple[str, tuple[str, ...]]]:

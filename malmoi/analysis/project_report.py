@@ -10,7 +10,7 @@ import pandas as pd
 from sqlalchemy import Connection, select
 
 from malmoi.analysis.analysing import unlearnt
-from malmoi.analysis.project_labels import sample_labels
+from malmoi.analysis.project_labels import label_colors, sample_labels
 from malmoi.analysis.report import Report
 from malmoi.analysis.shares import Labelling
 from malmoi.labels.access import ProjectAccess
@@ -62,7 +62,8 @@ def project_report(
     ids = list(rows)
     texts, hashes = [rows[one][0] for one in ids], [rows[one][1] for one in ids]
     people = {one: labels for one, (_, labels) in sample_labels(access).items()}
-    names = list(read_project(access).label_names) if said or people else []
+    project = read_project(access)
+    names = list(project.label_names) if said or people else []
     labelling = Labelling(
         said=_matrix([said[key][0] if (key := str(one)) in said else () for one in ids], names),
         given=_matrix([people.get(one, ()) for one in ids], names),
@@ -71,15 +72,19 @@ def project_report(
     learnt = 0
     if folder is not None:
         labelling, learnt = unlearnt(labelling, clean_batch(texts).texts, names, folder)
+    shown = [project.titles[name] for name in names]
+    if len(set(shown)) < len(shown):
+        shown = names
     return ProjectReport(
         report=Report(
             originals=texts,
             cells=cells,
-            labels=names,
+            labels=shown,
+            colors=label_colors(project),
             labelling=labelling,
             confidence=np.array([said.get(str(one), ((), np.nan))[1] for one in ids], dtype=float),
             model=model,
-            title=read_project(access).name,
+            title=project.name,
             learnt=learnt,
             vectors=None if vectors_of is None else _vectors(access, hashes, vectors_of),
         ),

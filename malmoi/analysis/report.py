@@ -3,8 +3,8 @@
 Legend: N texts, K labels.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,7 @@ from malmoi.analysis.shares import (
 )
 from malmoi.analysis.themes import Theme, find_themes, spread_out
 from malmoi.errors import InputError
+from malmoi.labels.project import PALETTE
 from malmoi.text.cleaning.personal_data import mask_personal_data
 from malmoi.text.label_keywords import LabelKeyword, WordTable, word_table
 
@@ -67,6 +68,7 @@ class Report:
         title: of the page.
         learnt: texts that people read and the model has learnt, so that they do not count.
         blank: rows that were left out because they have no text.
+        colors: `#rrggbb` of labels; the others have the next of the palette.
     """
 
     originals: Sequence[str]
@@ -83,6 +85,7 @@ class Report:
     title: str = ""
     learnt: int = 0
     blank: int = 0
+    colors: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def parts(self) -> list[Grouping]:
@@ -94,6 +97,15 @@ class Report:
         if self.time is not None:
             found.append(parts_by_time(self._column(self.time), self.time, self.period))
         return found
+
+    @cached_property
+    def part_names(self) -> list[list[str]]:
+        """Of each of `parts`, as a table writes them: masked, and rare values as their number."""
+        named = [[mask_personal_data(name) for name in parts.names] for parts in self.parts]
+        for parts, names in zip(self.parts, named, strict=True):
+            if parts.others and parts.period is None:
+                names[-1] = f"+{parts.others:,}"
+        return named
 
     @cached_property
     def counts(self) -> list[Counts]:
@@ -114,12 +126,12 @@ class Report:
         """
         rows = [
             (
-                *(parts.column, self.part_name(parts, part), self.labels[label]),
+                *(parts.column, names[part], self.labels[label]),
                 *(found.texts[part], found.drawn[part], found.said[part, label]),
                 *(found.share[part, label], found.low[part, label], found.high[part, label]),
             )
-            for parts, found in zip(self.parts, self.found, strict=True)
-            for part in range(len(parts.names))
+            for parts, names, found in zip(self.parts, self.part_names, self.found, strict=True)
+            for part in range(len(names))
             for label in range(len(self.labels))
             if found.texts[part]
         ]
@@ -134,7 +146,8 @@ class Report:
         from scipy.stats import false_discovery_control
 
         rows = []
-        for parts, counts, found in zip(self.parts, self.counts, self.found, strict=True):
+        every = zip(self.parts, self.part_names, self.counts, self.found, strict=True)
+        for parts, names, counts, found in every:
             if not parts.column or not self.labels:
                 continue
             if parts.period is None:
@@ -149,10 +162,10 @@ class Report:
             for row, part in enumerate(places):
                 if not min(found.texts[row], others.texts[row]):
                     continue
-                compared = "" if parts.period is None else parts.names[int(there[-2])]
+                compared = "" if parts.period is None else names[int(there[-2])]
                 rows += [
                     (
-                        *(parts.column, self.part_name(parts, part), name, compared),
+                        *(parts.column, names[part], name, compared),
                         *(found.texts[row], found.share[row, label], others.share[row, label]),
                         *(gap[row, label], low[row, label], high[row, label], chance[row, label]),
                     )
@@ -173,20 +186,23 @@ class Report:
     @cached_property
     def texts(self) -> pd.DataFrame:
         """Every text, masked, with its label, whose it is, and the columns that are compared."""
+        return self.texts_at(np.arange(len(self.originals)))
+
+    def texts_at(self, places: np.ndarray) -> pd.DataFrame:
+        """The same of some rows, int64."""
         names = np.array(self.labels, dtype=object)
-        named = [", ".join(names[row]) for row in self.has_label]
-        whose = np.where(self.labelling.drawn, "person", "model" if self.model else "")
+        drawn = self.labelling.drawn[places]
         columns = [*self.by, *([] if self.time is None else [self.time])]
         return pd.DataFrame(
             {
-                "text": [mask_personal_data(text) for text in self.originals],
-                "label": named,
-                "labelled_by": whose,
-                "confidence": np.where(self.labelling.drawn, np.nan, self.confidence),
+                "text": [mask_personal_data(self.originals[place]) for place in places.tolist()],
+                "label": [", ".join(names[row]) for row in self.has_label[places]],
+                "labelled_by": np.where(drawn, "person", "model" if self.model else ""),
+                "confidence": np.where(drawn, np.nan, self.confidence[places]),
                 **{
                     name: [mask_personal_data(str(one)) if one == one else "" for one in cells]
                     for name in columns
-                    for cells in [self._column(name)]
+                    for cells in [self._column(name).iloc[places]]
                 },
             }
         )
@@ -322,16 +338,21 @@ class Report:
 
     def in_part(self, column: str, part: str) -> np.ndarray:
         """Which texts are in a part, by its name; bool [N]."""
-        parts = next(one for one in self.parts if one.column == column)
-        names = [self.part_name(parts, place) for place in range(len(parts.names))]
-        return np.asarray(parts.codes == names.index(part))
+        place = [one.column for one in self.parts].index(column)
+        return np.asarray(self.parts[place].codes == self.part_names[place].index(part))
 
-    @staticmethod
-    def part_name(parts: Grouping, part: int) -> str:
-        """As a table writes it: masked, and rare values as their number."""
-        if parts.others and parts.period is None and part == len(parts.names) - 1:
-            return f"+{parts.others:,}"
-        return mask_personal_data(parts.names[part])
+    def behind(self, column: str, part: str, label: str) -> np.ndarray:
+        """Rows of the texts behind a number of `shares`, in an order of chance; int64."""
+        mine = self.in_part(column, part) & self.has_label[:, self.labels.index(label)]
+        return np.random.default_rng(0).permutation(np.flatnonzero(mine))
+
+    @cached_property
+    def color_of(self) -> dict[str, str]:
+        """Of each label, everywhere the same."""
+        return {
+            label: self.colors.get(label, PALETTE[place % len(PALETTE)])
+            for place, label in enumerate(self.labels)
+        }
 
     def _shares(self, counts: Counts) -> Shares:
         return shares(counts, None if self.labelling.drawn.any() else self.labelling.confusion)

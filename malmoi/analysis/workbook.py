@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from malmoi.analysis.page import change_sentence, notes
-from malmoi.analysis.pictures import Say, language_of
 from malmoi.analysis.report import Report, rows_of
 from malmoi.files import write_at_once
+from malmoi.messages import Say, language_of
 from malmoi.text.table_writing import save_book
 from malmoi.text.written_cells import EXCEL_ROWS, excel_cell
 

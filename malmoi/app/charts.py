@@ -4,7 +4,7 @@ Columns of the frames have fixed names, as Altair reads a meaning into some char
 people's words stand in the cells only. The font is that of the theme, which has Hangul.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import altair as alt
 import pandas as pd
@@ -152,12 +152,12 @@ def label_scores(frame: pd.DataFrame, names: Sequence[str]) -> alt.Chart:
     )
 
 
-def share_intervals(frame: pd.DataFrame, labels: Sequence[str], *, by_time: bool) -> Layered:
+def share_intervals(frame: pd.DataFrame, colors: Mapping[str, str], *, by_time: bool) -> Layered:
     """Shares with their intervals: a dot a part in a panel a label, or a line a label over time.
 
     Args:
         frame: `part`, `label`, `share`, `low`, `high`, in the order of the parts.
-        labels: their order.
+        colors: of the labels, in their order.
         by_time: whether the parts are weeks or months.
     """
     frame = frame[list(_INTERVAL)].astype({"part": str})
@@ -165,7 +165,7 @@ def share_intervals(frame: pd.DataFrame, labels: Sequence[str], *, by_time: bool
     color = alt.Color(
         "label:N",
         title=None,
-        scale=alt.Scale(domain=list(labels), range=list(PALETTE)),
+        scale=alt.Scale(domain=list(colors), range=list(colors.values())),
         legend=alt.Legend(orient="top", labelLimit=160) if by_time else None,
     )
     tooltip = [
@@ -201,5 +201,5 @@ def share_intervals(frame: pd.DataFrame, labels: Sequence[str], *, by_time: bool
     return (
         alt.layer(rule, dot)
         .properties(width=150, height=alt.Step(22))
-        .facet(facet=alt.Facet("label:N", sort=list(labels), title=None), columns=2)
+        .facet(facet=alt.Facet("label:N", sort=list(colors), title=None), columns=2)
     )

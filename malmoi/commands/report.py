@@ -1,6 +1,7 @@
 """`malmoi report FILE --model M --output report.html`: what texts say, as a page and a workbook."""
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -82,11 +83,14 @@ def main(settings: ReportSettings) -> None:
     text = free_name("text", set(frame.columns))
     frame[text] = [row.text for row in rows]
     label = settings.label_column
+    colors: Mapping[str, str] = {}
     if settings.labels is not None:
         from malmoi.analysis.project_labels import people_labels
 
         label = free_name("label", set(frame.columns))
-        frame[label] = people_labels(settings.labels, settings.project, frame[text].tolist())
+        frame[label], colors = people_labels(
+            settings.labels, settings.project, frame[text].tolist()
+        )
     print(f"{len(frame):,} rows", flush=True)
     with shown_progress("texts") as progress:
         found = report(
@@ -100,6 +104,7 @@ def main(settings: ReportSettings) -> None:
             engine=settings.engine,
             progress=lambda done, total: progress("labelling", done, total),
         )
+    found = replace(found, colors=colors)
     _say(found)
     found.save(settings.output, language=settings.language)
     found.save(workbook, language=settings.language)
@@ -130,8 +135,8 @@ def _check(settings: ReportSettings, workbook: Path) -> None:
 def _say(found: "Report") -> None:
     """The shares, the first changes, and how far they can be trusted."""
     from malmoi.analysis.page import change_sentence, notes
-    from malmoi.analysis.pictures import language_of
     from malmoi.analysis.report import rows_of
+    from malmoi.messages import language_of
 
     say = language_of("en")
     whole = found.shares[found.shares["column"] == ""]

@@ -124,6 +124,18 @@ def _of_plain(fact: Any) -> Any:
     return Phrase("{where}: {said}", where=where, said=said) if where else said
 
 
+Say = Callable[..., str]
+
+
+def language_of(language: str) -> Say:
+    """What puts sentences into a language, `ko` or `en`."""
+
+    def say(sentence: str, **facts: object) -> str:
+        return Phrase(sentence, **facts).in_language(language)
+
+    return say
+
+
 class _Formatter(Formatter):
     def format_field(self, value: object, format_spec: str) -> str:
         if isinstance(value, list | tuple) and format_spec:

@@ -109,11 +109,12 @@ def test_without_a_model_it_says_themes_in_english(home: Path) -> None:
     (home / "checkpoints").mkdir()
     vectors = Path(malmoi.__file__).parents[1] / "checkpoints" / "malmoi-vectors"
     (home / "checkpoints" / "malmoi-vectors").symlink_to(vectors)
-    reviews(60)[["리뷰"]].to_csv("texts.csv", index=False)
+    (reviews(60)[["리뷰"]] * 6).to_csv("texts.csv", index=False)
     done = run("report", "texts.csv", "--language", "en", "--output", "page.html")
     assert done.code == 0, done.err
     source = Path("page.html").read_text(encoding="utf-8")
     assert "What the texts are about" in source and 'id="shares"' not in source
+    assert "Fold up" in source and "접기" not in source
 
 
 def test_what_cannot_be_read_is_said_in_one_line(home: Path, classifier: Path) -> None:

@@ -25,6 +25,8 @@ from malmoi.labels.relabelling import relabel
 from malmoi.labels.text_state import has_texts
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from malmoi.analysis.report import Report
 
 _PATIENCE, _SECONDS = 1.0, 2.0
@@ -34,6 +36,8 @@ _EXAMPLES = 3
 _SHOWN = 240  # characters
 _FIRST_LABELS = 20
 _MOST_CHANGES = 8
+# Texts behind a number that are listed; the workbook has all.
+_MOST_BEHIND = 500
 _TABLE = ("label", "texts", "read", "share", "low", "high")
 _COMPARED = "analysis_compared"
 
@@ -194,11 +198,17 @@ def _draw_shares(report: "Report") -> None:
     if len(report.parts) > 1:
         st.subheader(say("What stands out"), anchor=False)
         changes = report.changes.head(_MOST_CHANGES)
-        for one in rows_of(changes):
-            st.markdown(f"- {escaped(change_sentence(one, say))}")
+        for number, one in enumerate(rows_of(changes)):
+            with st.expander(
+                escaped(change_sentence(one, say)),
+                key=f"analysis_change_{number}",
+                on_change="rerun",
+            ) as opened:
+                if opened.open:
+                    _draw_behind(report, report.behind(one.column, one.part, one.label))
         if changes.empty:
             st.markdown(say("Nothing: every difference may be chance."))
-    for parts in report.parts:
+    for number, parts in enumerate(report.parts):
         rows = report.shares[report.shares["column"] == parts.column]
         title = say("Share of each label")
         if parts.period is not None:
@@ -207,12 +217,15 @@ def _draw_shares(report: "Report") -> None:
             title = say("Shares by {column}", column=escaped(parts.column))
         st.subheader(title, anchor=False)
         st.altair_chart(
-            share_intervals(rows, report.labels, by_time=parts.period is not None), alt=title
+            share_intervals(rows, report.color_of, by_time=parts.period is not None), alt=title
         )
         with st.expander(say("As a table"), expanded=not parts.column):
-            st.dataframe(
+            picked = st.dataframe(
                 rows[[*(["part"] * bool(parts.column)), *_TABLE]],
                 hide_index=True,
+                key=f"analysis_table_{number}_{parts.column}",
+                on_select="rerun",
+                selection_mode="single-cell",
                 column_config={
                     "part": parts.column,
                     "label": say("Label"),
@@ -228,6 +241,38 @@ def _draw_shares(report: "Report") -> None:
                     },
                 },
             )
+            if not picked["selection"]["cells"]:
+                st.caption(say("Click on a number to read its texts."))
+            for row, _ in picked["selection"]["cells"]:
+                one = rows.iloc[row]
+                st.markdown(f"**{escaped(' · '.join(filter(None, (one.part, one.label))))}**")
+                _draw_behind(report, report.behind(parts.column, one.part, one.label))
+
+
+def _draw_behind(report: "Report", places: "np.ndarray") -> None:
+    """The texts behind a number, some by chance where there are too many to list."""
+    texts = report.texts_at(places[:_MOST_BEHIND])
+    whose = {"person": say("a person"), "model": say("the model"), "": ""}
+    if len(places) > len(texts):
+        st.caption(
+            say(
+                "{shown:,} of {texts:text}, drawn by chance; the workbook has all.",
+                shown=len(texts),
+                texts=len(places),
+            )
+        )
+    else:
+        st.caption(say("{texts:text}", texts=len(texts)))
+    st.dataframe(
+        texts.assign(labelled_by=texts["labelled_by"].map(whose)),
+        hide_index=True,
+        column_config={
+            "text": st.column_config.TextColumn(say("Text"), width="large"),
+            "label": say("Label"),
+            "labelled_by": say("Whose label"),
+            "confidence": st.column_config.NumberColumn(say("Confidence"), format="percent"),
+        },
+    )
 
 
 def _draw_labels(report: "Report") -> None:
@@ -239,7 +284,8 @@ def _draw_labels(report: "Report") -> None:
         mine = examples[examples["label"] == label]
         if of_label.empty and mine.empty:
             continue
-        with st.expander(escaped(label)):
+        dot = f':color[●]{{foreground="{report.color_of[label]}"}}'
+        with st.expander(f"{dot} {escaped(label)}"):
             st.markdown(" · ".join(map(escaped, of_label["word"])))
             for kind, title in (
                 ("typical", say("Texts that stand for it")),
@@ -253,6 +299,8 @@ def _draw_labels(report: "Report") -> None:
 
 def _draw_themes(open_project: OpenProject, analysed: Analysed) -> None:
     """Groups of texts of like meaning; each may become a label."""
+    import numpy as np
+
     from malmoi.analysis.report import rows_of
 
     report = analysed.found.report
@@ -275,6 +323,13 @@ def _draw_themes(open_project: OpenProject, analysed: Analysed) -> None:
             ):
                 _make_label(open_project, analysed, theme.theme, theme.places[:_EXAMPLES])
             _draw_texts(theme.examples)
+            with st.expander(
+                say("All {texts:text}", texts=theme.texts),
+                key=f"analysis_theme_texts_{number}",
+                on_change="rerun",
+            ) as opened:
+                if opened.open:
+                    _draw_behind(report, np.array(theme.places))
 
 
 @st.fragment(run_every=_SECONDS)

@@ -29,6 +29,7 @@ SAID = {
     "만족": ("포근하고 따뜻해요", "색이 예뻐서 마음에 들어요", "가격이 싸고 좋아요"),
 }
 ROWS, LABELLED = 120, 60
+COLOR = "#8a2be2"
 
 
 def reviews(workplace: Path) -> ProjectAccess:
@@ -38,7 +39,7 @@ def reviews(workplace: Path) -> ProjectAccess:
         LOCAL,
         NewProject(
             name="리뷰",
-            labels=[ProjectLabel(name=one) for one in SAID],
+            labels=[ProjectLabel(name=one, color=COLOR) for one in SAID],
             settings=ProjectSettings(text_order="random"),
         ),
     )
@@ -96,10 +97,16 @@ def test_labels_become_shares_a_page_and_a_workbook(chromium: "Browser", workpla
         page.get_by_label("비교할 열").click()
         page.get_by_role("option", name="상품명").click()
         expect(page.get_by_role("heading", name="상품명별 비율")).to_be_visible()
+        # A number opens its texts: here that of the first label in all.
+        table = page.get_by_test_id("stDataFrame")
+        expect(table).to_have_count(2)
+        table.first.click(position={"x": 300, "y": 50})
+        expect(table).to_have_count(3)
         with page.expect_download() as download:
             page.get_by_role("button", name="보여 줄 페이지 받기").click()
         source = download.value.path().read_text(encoding="utf-8")
         assert "상품명별 비율" in source and "<script" not in source
+        assert COLOR in source
         with page.expect_download() as download:
             page.get_by_role("button", name="엑셀 받기").click()
         book = openpyxl.load_workbook(io.BytesIO(download.value.path().read_bytes()))
