@@ -359,6 +359,23 @@ def local_source(source: str | Path, revision: str | None = None) -> str:
     return str(hub_directory(found, revision, "--model"))
 
 
+def encoder_source(source: str | Path, revision: str | None = None) -> str:
+    """The directory to load for `--model`: of a whole run, its discriminator; of a Hub id, the one
+    in the cache, downloaded if need be.
+
+    Args:
+        source: directory or Hub id.
+        revision: branch, tag or commit of a Hub id.
+
+    Raises:
+        InputError: the directory is missing or has no weights, or the Hub cannot give them.
+    """
+    found = discriminator_folder(find_named(source))
+    place = Path(local_source(found if found.is_dir() else source, revision))
+    inner = discriminator_folder(place)
+    return str(inner if inner.is_dir() else place)
+
+
 def check_classifier(source: str | Path) -> None:
     """`check_source` of a classifier, which may be a linear one.
 

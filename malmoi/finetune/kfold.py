@@ -32,9 +32,10 @@ def main(settings: KfoldSettings) -> None:
 def run(config: KfoldConfig) -> "FinishedRun":
     """The same for who has read the settings already."""
     check_places(config)
-    # torch takes seconds to import. It comes first, for it fails in words where memory is short;
-    # other libraries then fail in ways that nobody would know.
-    import torch  # noqa: F401
+    if not config.flags.quick:
+        # torch takes seconds to import. It comes first, for it fails in words where memory is
+        # short; other libraries then fail in ways that nobody would know.
+        import torch  # noqa: F401
 
     from malmoi.finetune.runner import cross_validate
 

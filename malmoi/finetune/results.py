@@ -12,11 +12,11 @@ import pandas as pd
 
 from malmoi.errors import InputError
 from malmoi.finetune.data.examples import Examples
+from malmoi.finetune.evaluation.fold_results import CrossValidation
 from malmoi.finetune.evaluation.scores import summarize
 from malmoi.finetune.report.files import pooled_scores, shown_prediction
 from malmoi.finetune.runner import FinishedRun
 from malmoi.finetune.scoring import Evaluation, evaluation_page
-from malmoi.finetune.training.cross_validation import CrossValidation
 from malmoi.inference.classifier import Classifier
 from malmoi.inference.tasks import has_values
 from malmoi.text.reading.frames import TABLE

@@ -14,7 +14,9 @@ import numpy as np
 
 from malmoi.files import write_at_once
 from malmoi.finetune.data.examples import Examples
+from malmoi.finetune.data.own_test import test_without
 from malmoi.finetune.evaluation.calibration import Calibration, apply_temperature
+from malmoi.finetune.evaluation.fold_results import CrossValidation, FoldResult
 from malmoi.finetune.evaluation.intervals import intervals_95, with_interval
 from malmoi.finetune.evaluation.scores import score_task
 from malmoi.finetune.report.files import (
@@ -27,8 +29,6 @@ from malmoi.finetune.report.files import (
 from malmoi.finetune.report.page import ReportContent, report_page
 from malmoi.finetune.report.remarks import ScoreRemark, remarks
 from malmoi.finetune.report.value_page import value_page
-from malmoi.finetune.training.cross_validation import CrossValidation, FoldResult
-from malmoi.finetune.training.starting_model import test_without
 from malmoi.inference.classifier import Classifier
 from malmoi.inference.learnt_texts import read_learnt
 from malmoi.inference.prediction import ValuePrediction

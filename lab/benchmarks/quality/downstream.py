@@ -293,15 +293,12 @@ def fine_tune(
     """Fine-tune a pre-training run on (text, label) pairs and score it on others, in percent."""
     from sklearn.metrics import accuracy_score, f1_score
 
-    from malmoi.finetune.training.encoders import (
-        encoder_source,
-        load_encoder_tokenizer,
-        load_for_classification,
-    )
+    from malmoi.finetune.training.encoders import load_encoder_tokenizer, load_for_classification
     from malmoi.finetune.training.fit import train_classifier
     from malmoi.inference.classifier import Classifier
     from malmoi.inference.engine_choice import open_stock
     from malmoi.inference.stock import described
+    from malmoi.model_folders import encoder_source
 
     labels = sorted({label for _, label in train})
     source = encoder_source(directory)

@@ -124,8 +124,7 @@ def _name(settings: QualitySettings) -> str:
 
 
 def _source(settings: QualitySettings) -> str:
-    from malmoi.finetune.training.encoders import encoder_source
-    from malmoi.model_folders import find_encoder
+    from malmoi.model_folders import encoder_source, find_encoder
 
     return encoder_source(settings.model or find_encoder())
 

@@ -39,16 +39,12 @@ from malmoi.finetune.data.reading import read_examples
 from malmoi.finetune.plan import TrainingPlan, plan_training
 from malmoi.finetune.settings import TrainSettings
 from malmoi.finetune.training.cross_validation import Experiment, result_path, run_job
-from malmoi.finetune.training.encoders import (
-    encoder_source,
-    load_encoder_tokenizer,
-    load_for_classification,
-)
+from malmoi.finetune.training.encoders import load_encoder_tokenizer, load_for_classification
 from malmoi.finetune.training.fit import TrainingData
 from malmoi.finetune.training.fold_processes import run_jobs
 from malmoi.inference.batching import tokenize_all
 from malmoi.labels.tasks import read_task
-from malmoi.model_folders import find_encoder
+from malmoi.model_folders import encoder_source, find_encoder
 
 ROOT = Path(__file__).parents[3]
 RESULTS = Path(__file__).parents[1] / "results" / "kfold.json"

@@ -21,16 +21,11 @@ from malmoi.finetune.baselines.classic import in_folds
 from malmoi.finetune.baselines.llm import ask_llm
 from malmoi.finetune.baselines.registry import CLASSICAL, ENCODER, MODEL, RANDOM_WEIGHTS
 from malmoi.finetune.data.examples import Examples
+from malmoi.finetune.evaluation.fold_results import CrossValidation, FoldResult
 from malmoi.finetune.evaluation.learning_curve import CurvePoint, learning_curve
 from malmoi.finetune.evaluation.scores import macro_f1
 from malmoi.finetune.settings import LlmSettings
-from malmoi.finetune.training.cross_validation import (
-    CrossValidation,
-    Experiment,
-    FoldResult,
-    result_path,
-    run_job,
-)
+from malmoi.finetune.training.cross_validation import Experiment, result_path, run_job
 from malmoi.finetune.training.fit import train
 from malmoi.inference.classifier import Classifier
 from malmoi.inference.engine_choice import open_classifier

@@ -7,9 +7,13 @@ from datetime import date
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
+
 from malmoi.errors import InputError
+from malmoi.finetune.data.examples import Examples
 from malmoi.finetune.data.row_format import RowFormat
 from malmoi.finetune.data.source import DataPlace
+from malmoi.inference.learnt_texts import text_keys
 from malmoi.labels.label_names import normal_label
 from malmoi.text.reading.sources import find_sources
 from malmoi.text.record import Record
@@ -154,3 +158,25 @@ class Parts:
         files = [name for name, part in self._files.items() if part == "test"]
         more = f" and {len(files) - 1:,} more" if len(files) > 1 else ""
         return f"files named test, {files[0]}{more}" if files else ""
+
+
+def test_without(learnt: np.ndarray, examples: Examples, model: str) -> Examples:
+    """The texts of a test that a classifier has not learnt.
+
+    Args:
+        learnt: keys of what it has, see `learnt_texts`.
+        examples: the test.
+
+    Raises:
+        InputError: it has learnt all of them.
+    """
+    known = np.isin(text_keys(examples.texts, examples.pairs), learnt)
+    if known.all():
+        raise InputError(
+            "{model} has learnt all {texts:,} texts of {path}, which a score on them would only "
+            "repeat; give texts that it has not learnt",
+            model=model,
+            texts=len(known),
+            path=examples.path,
+        )
+    return examples.only(np.flatnonzero(~known))

@@ -14,8 +14,8 @@ import numpy as np
 from malmoi.errors import InputError
 from malmoi.finetune.data.examples import Examples
 from malmoi.finetune.data.label_cells import write_list
+from malmoi.finetune.evaluation.fold_results import CrossValidation
 from malmoi.finetune.evaluation.scores import score, score_multi, score_regression
-from malmoi.finetune.training.cross_validation import CrossValidation
 from malmoi.inference.tasks import has_values
 from malmoi.text.reading.spreadsheet_cells import guarded_row
 

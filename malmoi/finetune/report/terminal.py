@@ -6,9 +6,9 @@ import numpy as np
 
 from malmoi.finetune.data.examples import Examples
 from malmoi.finetune.data.folds import SplitTexts, absent_kinds
+from malmoi.finetune.evaluation.fold_results import CrossValidation, FoldResult
 from malmoi.finetune.evaluation.scores import score
 from malmoi.finetune.report.remarks import remarks, remarks_on_alike
-from malmoi.finetune.training.cross_validation import CrossValidation, FoldResult
 from malmoi.inference.tasks import Task, main_score, score_name
 
 # Rows that are named one by one.

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from malmoi.finetune.data.examples import Examples
+from malmoi.finetune.evaluation.fold_results import CrossValidation
 from malmoi.finetune.report.files import pooled_scores
 from malmoi.finetune.report.page import between, rendered
 from malmoi.finetune.report.remarks import ScoreRemark
-from malmoi.finetune.training.cross_validation import CrossValidation
 
 _MISTAKES = 20
 # Different values that have a row each.

@@ -18,6 +18,7 @@ from malmoi.finetune.baselines.registry import ENCODER, KOREAN, MODEL
 from malmoi.finetune.data.examples import Examples
 from malmoi.finetune.data.folds import SplitTexts
 from malmoi.finetune.evaluation.calibration import Calibration, calibrate_out_of_fold
+from malmoi.finetune.evaluation.fold_results import CrossValidation
 from malmoi.finetune.evaluation.learning_curve import CurvePoint
 from malmoi.finetune.evaluation.selective import Accepted, accepted_shares
 from malmoi.finetune.plan import KfoldPlan, QuickPlan
@@ -33,7 +34,6 @@ from malmoi.finetune.report.page import ComparedRow, ReportContent, write_report
 from malmoi.finetune.report.remarks import remarks_on_alike
 from malmoi.finetune.report.value_page import value_page
 from malmoi.finetune.scoring import Evaluation
-from malmoi.finetune.training.cross_validation import CrossValidation
 from malmoi.finetune.training.linear_folds import Added
 from malmoi.inference.calibration import CALIBRATION
 from malmoi.inference.learnt_texts import text_keys, write_learnt

@@ -18,7 +18,7 @@ from malmoi.errors import InputError
 from malmoi.inference.tasks import PROBLEM_TYPES, REGRESSION_LABELS, Task
 from malmoi.labels.label_names import normal_label
 from malmoi.messages import Phrase
-from malmoi.model_folders import discriminator_folder, find_named, local_source
+from malmoi.model_folders import encoder_source
 from malmoi.transformers_models import (
     check_vocabulary,
     complete_config,
@@ -27,23 +27,6 @@ from malmoi.transformers_models import (
     load_tokenizer,
     loading,
 )
-
-
-def encoder_source(source: str | Path, revision: str | None = None) -> str:
-    """The directory to load for `--model`: of a whole run, its discriminator; of a Hub id, the one
-    in the cache, downloaded if need be.
-
-    Args:
-        source: directory or Hub id.
-        revision: branch, tag or commit of a Hub id.
-
-    Raises:
-        InputError: the directory is missing or has no weights, or the Hub cannot give them.
-    """
-    found = discriminator_folder(find_named(source))
-    place = Path(local_source(found if found.is_dir() else source, revision))
-    inner = discriminator_folder(place)
-    return str(inner if inner.is_dir() else place)
 
 
 def load_encoder_tokenizer(source: str | Path) -> PreTrainedTokenizerBase:

@@ -11,7 +11,8 @@ import torch
 
 from malmoi.devices import choose_device
 from malmoi.errors import InputError
-from malmoi.finetune.training.cross_validation import Experiment, FoldResult, result_path, run_job
+from malmoi.finetune.evaluation.fold_results import FoldResult
+from malmoi.finetune.training.cross_validation import Experiment, result_path, run_job
 from malmoi.workers.local import LostWorkerError, begin_worker, starting_workers
 
 # Called with the seed, the fold (0: all texts) and the optimizer steps of it just done.

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from malmoi.finetune.evaluation.fold_results import CrossValidation
 from malmoi.finetune.evaluation.scores import score_task
 from malmoi.finetune.plan import LinearPlan
-from malmoi.finetune.training.cross_validation import CrossValidation
 from malmoi.inference.linear.cross_fitting import (
     fit_linear,
     out_of_fold_logits,

@@ -6,11 +6,12 @@ import numpy as np
 
 from malmoi.errors import InputError
 from malmoi.finetune.data.examples import Examples
+from malmoi.finetune.data.own_test import test_without
 from malmoi.finetune.settings import StartKeys
-from malmoi.finetune.training.encoders import encoder_source, labels_of
+from malmoi.finetune.training.encoders import labels_of
 from malmoi.inference.learnt_texts import read_learnt, text_keys
 from malmoi.inference.tasks import has_values
-from malmoi.model_folders import better_read, find_encoder
+from malmoi.model_folders import better_read, encoder_source, find_encoder
 
 _SHOWN_LABELS = 20
 
@@ -94,28 +95,6 @@ def without_learnt(examples: Examples, starting: StartingModel, per_label: int) 
             per_label=per_label,
         )
     return left
-
-
-def test_without(learnt: np.ndarray, examples: Examples, model: str) -> Examples:
-    """The texts of a test that a classifier has not learnt.
-
-    Args:
-        learnt: keys of what it has, see `learnt_texts`.
-        examples: the test.
-
-    Raises:
-        InputError: it has learnt all of them.
-    """
-    known = np.isin(text_keys(examples.texts, examples.pairs), learnt)
-    if known.all():
-        raise InputError(
-            "{model} has learnt all {texts:,} texts of {path}, which a score on them would only "
-            "repeat; give texts that it has not learnt",
-            model=model,
-            texts=len(known),
-            path=examples.path,
-        )
-    return examples.only(np.flatnonzero(~known))
 
 
 def describe_starting_model(

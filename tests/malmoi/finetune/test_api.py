@@ -187,7 +187,7 @@ def test_an_interrupted_cell_leaves_nothing_half_written_and_the_next_call_works
             cross_validate(frame, "글", "유형", quick=True, settings=FEW_PARTS, **given)
     assert not [path for path in Path().rglob("*") if path.is_file()]
     with monkeypatch.context() as patched:
-        patched.setattr("malmoi.finetune.runner.print_scores", interrupted)
+        patched.setattr("malmoi.finetune.encoder_run.print_scores", interrupted)
         with pytest.raises(KeyboardInterrupt):
             cross_validate(frame, "글", "유형", model=encoder, settings=ONE_EPOCH, **given)
     assert not list(Path("runs/finetune").glob("[!.]*"))

@@ -4,6 +4,8 @@ import csv
 import json
 import random
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +14,9 @@ from transformers import AutoModelForSequenceClassification
 
 from malmoi.errors import InputError
 from malmoi.finetune.data.folds import assign_folds
+from malmoi.finetune.evaluation.fold_results import CrossValidation, FoldResult
 from malmoi.finetune.evaluation.scores import macro_f1
 from malmoi.finetune.plan import LinearPlan
-from malmoi.finetune.training.cross_validation import CrossValidation, FoldResult
 from malmoi.finetune.training.linear_folds import add_linear
 from malmoi.inference.classifier import Classifier
 from malmoi.inference.paired_runs import compare_runs
@@ -132,6 +134,17 @@ def test_quick_fits_it_alone(kfold: Run, write_csv: WriteCsv) -> None:
     texts, labels = zip(*separable(), strict=True)
     found = [one.label for one in Classifier.load(model).predict(list(texts))]
     assert np.mean([one == label for one, label in zip(found, labels, strict=True)]) > 0.9
+
+
+def test_quick_needs_no_torch(write_csv: WriteCsv, tmp_path: Path) -> None:
+    code = (
+        "import sys; from malmoi.finetune.kfold import command\n"
+        f"command(['--quick', '--data', {str(write_csv(separable()))!r}, {NO_MORPHEMES!r}, "
+        f"'--output', {str(tmp_path / 'run')!r}])\n"
+        "print([m for m in ('torch', 'transformers') if m in sys.modules])"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.splitlines()[-1] == "[]"
 
 
 def test_quick_works_without_an_encoder_and_with_two_labels(

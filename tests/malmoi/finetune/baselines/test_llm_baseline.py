@@ -267,7 +267,7 @@ def test_trained_folds_survive_an_endpoint_that_is_down(
     assert "tiny" in Path("run/report.html").read_text(encoding="utf-8")
     # Nothing is trained before the key is known to be there.
     monkeypatch.delenv("OPENAI_API_KEY")
-    monkeypatch.setattr("malmoi.finetune.runner._train", None)
+    monkeypatch.setattr("malmoi.finetune.encoder_run._train", None)
     run = kfold_settings(settings, {"base_url": OPENAI_URL}, write_csv(separable()), encoder)
     run.output = Path("other")
     with pytest.raises(InputError, match="expected a key for https"):

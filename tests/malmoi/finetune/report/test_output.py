@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from malmoi.finetune.data.examples import Examples
+from malmoi.finetune.evaluation.fold_results import CrossValidation, FoldResult
 from malmoi.finetune.report.files import write_predictions
-from malmoi.finetune.training.cross_validation import CrossValidation, FoldResult
 from malmoi.text.cleaning.cleaner import clean_text
 from malmoi.text.reading.records import iter_records
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from malmoi.finetune.evaluation.fold_results import CrossValidation, FoldResult
 from malmoi.finetune.evaluation.scores import score
 from malmoi.finetune.report.remarks import remarks
 from malmoi.finetune.report.terminal import print_remarks
-from malmoi.finetune.training.cross_validation import CrossValidation, FoldResult
 
 
 def said(given: dict[str, int], found: dict[str, int], *, weighted: bool = False) -> str:

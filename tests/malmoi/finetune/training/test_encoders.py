@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 from transformers import PreTrainedModel
 
 from malmoi.errors import InputError
-from malmoi.finetune.preparing import model_name
+from malmoi.finetune.run_texts import model_name
 from malmoi.finetune.training.encoders import load_for_classification
 from malmoi.model_folders import better_read, find_encoder
 from tests.malmoi.finetune.conftest import LABELS

@@ -18,9 +18,10 @@ from transformers import (
 from malmoi.errors import InputError
 from malmoi.finetune.kfold import main as kfold
 from malmoi.finetune.settings import KfoldSettings
-from malmoi.finetune.training.encoders import encoder_source, load_for_classification
+from malmoi.finetune.training.encoders import load_for_classification
 from malmoi.hub import hub_directory
 from malmoi.inference.classifier import Classifier
+from malmoi.model_folders import encoder_source
 from malmoi.pretrain.model.networks import load_pair
 from malmoi.pretrain.model.starting_checkpoint import starting_directory
 from tests.malmoi.finetune.conftest import make_tokenizer, separable
