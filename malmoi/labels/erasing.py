@@ -56,7 +56,7 @@ _OF_PROJECT = (
 _NAMES = (
     *(AnnotationRow.annotator, PlaceRow.annotator, AdjudicationRow.reviewer, GuidelineRow.author),
     *(TextImportRow.person, MemberRow.person, AuditRow.person),
-    *(AccessKeyRow.person, AccessKeyRow.created_by, WebhookRow.created_by),
+    *(AccessKeyRow.person, AccessKeyRow.created_by, WebhookRow.created_by, TextRow.assigned_to),
 )
 _WORDS = (TextRow.text, AnnotationRow.note, AdjudicationRow.note, GuidelineRow.markdown)
 # Columns of our own exports in which names stand among other words.
@@ -272,6 +272,9 @@ def _rename(connection: Connection, project: int, name: str, other: str) -> None
             .where(column.class_.project_id == project, column == name)
             .values({column.key: other})
         )
+    # Else nobody would be handed it.
+    given = (TextRow.project_id == project, TextRow.assigned_to == other)
+    connection.execute(update(TextRow).where(*given).values(assigned_to=None))
     made = (ProjectRow.id == project, ProjectRow.created_by == name)
     connection.execute(update(ProjectRow).where(*made).values(created_by=other))
     for table in (AnnotationRow, AdjudicationRow):

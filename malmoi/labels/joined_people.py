@@ -18,6 +18,8 @@ from malmoi.labels.tables import (
     PlaceRow,
     ProjectRow,
     TextImportRow,
+    TextRow,
+    WebhookRow,
 )
 from malmoi.labels.text_state import recount
 
@@ -25,6 +27,7 @@ from malmoi.labels.text_state import recount
 _NAMES = (
     *(AnnotationRow.annotator, PlaceRow.annotator, AdjudicationRow.reviewer, GuidelineRow.author),
     *(TextImportRow.person, AccessKeyRow.person, AccessKeyRow.created_by),
+    *(WebhookRow.created_by, TextRow.assigned_to),
 )
 _IDS = 500
 

@@ -35,6 +35,7 @@ from malmoi.labels.tables import (
     TextRow,
     TextScoreRow,
 )
+from malmoi.labels.text_conditions import decided_by
 from malmoi.labels.text_state import first_of_its_kind
 
 MOST_LEASES = 200
@@ -138,13 +139,17 @@ def return_leases(access: ProjectAccess, text_ids: Sequence[int] | None = None) 
     mine = [
         PlaceRow.project_id == access.project_id,
         PlaceRow.annotator == access.person.name,
-        PlaceRow.state == "leased",
     ]
     if text_ids is not None:
         mine.append(PlaceRow.text_id.in_(text_ids))
     with access.writing("annotator") as connection:
-        given = update(PlaceRow).where(*mine).values(state="returned", expires_at=None)
-        return connection.execute(given).rowcount
+        return give_back(connection, *mine)
+
+
+def give_back(connection: Connection, *which: ColumnElement[bool]) -> int:
+    """End the leases among some rows of `PlaceRow`; how many."""
+    leased = update(PlaceRow).where(*which, PlaceRow.state == "leased")
+    return connection.execute(leased.values(state="returned", expires_at=None)).rowcount
 
 
 def still_held(access: ProjectAccess, text_ids: Collection[int]) -> bool:
@@ -179,12 +184,6 @@ def count_held_by_others(access: ProjectAccess) -> int:
     Raises:
         AccessError: the person is no member.
     """
-    mine = aliased(PlaceRow)
-    decided = select(mine.id).where(
-        mine.text_id == PlaceRow.text_id,
-        mine.annotator == access.person.name,
-        mine.state.in_(("labelled", "skipped")),
-    )
     with access.reading() as connection:
         held = (
             select(func.count(PlaceRow.text_id.distinct()))
@@ -195,7 +194,8 @@ def count_held_by_others(access: ProjectAccess) -> int:
                 PlaceRow.state == "leased",
                 PlaceRow.expires_at > database_time(connection),
                 TextRow.is_open,
-                ~decided.exists(),
+                ~decided_by(access.person.name),
+                ~_Chooser(access, connection).withheld(),
             )
         )
         return connection.scalar(held) or 0
@@ -250,7 +250,7 @@ class _Chooser:
                 PlaceRow.state == "leased",
                 PlaceRow.expires_at > self.now,
             )
-            .order_by(PlaceRow.id)
+            .order_by(case((TextRow.assigned_to == self.me, 0), else_=1), PlaceRow.id)
             .limit(count)
         )
         rows = self.connection.execute(query)
@@ -273,6 +273,7 @@ class _Chooser:
                 PlaceRow.state == "leased",
                 PlaceRow.expires_at > self.now,
                 PlaceRow.text_id.not_in(self._decided()),
+                ~self.withheld(),
             )
             .order_by(PlaceRow.id)
         )
@@ -296,8 +297,7 @@ class _Chooser:
             if text_id in mine or text_id in taken:
                 continue
             theirs = and_(PlaceRow.annotator == annotator, PlaceRow.text_id == text_id)
-            returned = update(PlaceRow).where(theirs).values(state="returned", expires_at=None)
-            self.connection.execute(returned)
+            give_back(self.connection, theirs)
             taken[text_id] = drawn
         return taken
 
@@ -315,16 +315,18 @@ class _Chooser:
         return self.connection.scalar(select(func.count()).select_from(rows)) or 0
 
     def choose(self, count: int) -> dict[int, Drawn]:
-        """New texts, and how each was chosen.
+        """New texts, and how each was chosen: first those that were given to this annotator.
 
         Of texts that are nearly the same only the first is handed out, until no other text is left.
         """
         chosen: dict[int, Drawn] = {}
+        given = self.candidates().where(TextRow.assigned_to == self.me).order_by(TextRow.id)
+        self._fill(chosen, count, [given], "plain")
         first = self.candidates().where(first_of_its_kind())
         if self.project["text_order"] == "scores":
             share = self.project["random_share"]
-            wanted = sum(random.random() < share for _ in range(count))
-            self._fill(chosen, wanted, self._at_random(first), "random")
+            wanted = sum(random.random() < share for _ in range(count - len(chosen)))
+            self._fill(chosen, len(chosen) + wanted, self._at_random(first), "random")
             self._fill(chosen, count, self._by_scores(first), "scores")
         elif self.project["text_order"] == "random":
             self._fill(chosen, count, self._at_random(first), "random")
@@ -449,9 +451,15 @@ class _Chooser:
         return select(TextRow.id).where(
             TextRow.project_id == self.access.project_id,
             TextRow.is_open,
+            ~self.withheld(),
             ~decided.exists(),
             taken.scalar_subquery() < self.project["annotators_per_text"],
         )
+
+    def withheld(self) -> ColumnElement[bool]:
+        """The text is given to somebody else, who has not decided it."""
+        theirs = TextRow.assigned_to
+        return and_(theirs.is_not(None), theirs != self.me, ~decided_by(theirs))
 
     def _is_held(self, place: type[PlaceRow]) -> ColumnElement[bool]:
         return and_(place.state == "leased", place.expires_at > self.now)

@@ -21,6 +21,7 @@ from malmoi.labels.access import (
     reading_of_one_moment,
 )
 from malmoi.labels.database import DATABASE_VARIABLE
+from malmoi.labels.leasing import give_back
 from malmoi.labels.people import AccessError, Person, person_name
 from malmoi.labels.project import (
     NewProject,
@@ -409,7 +410,8 @@ def set_member(access: ProjectAccess, name: str, role: Role | None) -> None:
 def write_member(
     connection: Connection, access: ProjectAccess, name: str, role: Role | None
 ) -> None:
-    """As `set_member`, in a transaction of an admin; who is taken away loses their keys and leases.
+    """As `set_member`, in a transaction of an admin; who is taken away loses their keys, their
+    leases and what was given to them.
 
     Raises:
         InputError: no admin would be left.
@@ -430,15 +432,9 @@ def write_member(
             )
             .values(withdrawn_at=database_time(connection))
         )
-        connection.execute(
-            update(PlaceRow)
-            .where(
-                PlaceRow.project_id == access.project_id,
-                PlaceRow.annotator == name,
-                PlaceRow.state == "leased",
-            )
-            .values(state="returned", expires_at=None)
-        )
+        give_back(connection, PlaceRow.project_id == access.project_id, PlaceRow.annotator == name)
+        given = (TextRow.project_id == access.project_id, TextRow.assigned_to == name)
+        connection.execute(update(TextRow).where(*given).values(assigned_to=None))
     admins = select(func.count()).select_from(MemberRow).where(mine, MemberRow.role == "admin")
     if not connection.scalar(admins):
         raise InputError(

@@ -80,8 +80,8 @@ def texts_to_decide(access: ProjectAccess, which: Sequence[int] | Search) -> Tex
     """
     disagreeing = short = decided = 0
     with access.reading("reviewer") as connection:
-        ids = _ids(access, connection, which)
-        for some in _parts(ids):
+        ids = chosen_ids(access, connection, which)
+        for some in parts(ids):
             query = select(TextRow.disagrees, TextRow.is_open, TextRow.adjudication_id).where(
                 TextRow.id.in_(some),
                 TextRow.adjudication_id.is_not(None) | TextRow.disagrees | TextRow.is_open,
@@ -121,7 +121,7 @@ def relabel(
         known = decision_of_request(connection, f"{request_id}:1")
         if known is not None:
             return _of_decision(access, connection, known)
-        ids = _ids(access, connection, which)
+        ids = chosen_ids(access, connection, which)
         if len(ids) > MOST_RELABELLED:
             raise InputError(
                 "expected at most {most:,} texts to decide at once, found more; narrow the search",
@@ -197,12 +197,16 @@ def latest_relabellings(access: ProjectAccess) -> list[Relabelling]:
     return [replace(one, undone=one.id in undone) for one in made[:10]]
 
 
-def _ids(access: ProjectAccess, connection: Connection, which: Sequence[int] | Search) -> list[int]:
+def chosen_ids(
+    access: ProjectAccess, connection: Connection, which: Sequence[int] | Search
+) -> list[int]:
+    """Those of some texts that are the project's, or what a search finds; `MOST_RELABELLED` + 1
+    of them stand for more."""
     if isinstance(which, Search):
         return sorted(matching_ids(access, connection, which, MOST_RELABELLED))
     wanted = sorted(set(which))[: MOST_RELABELLED + 1]
     found: list[int] = []
-    for some in _parts(wanted):
+    for some in parts(wanted):
         query = select(TextRow.id).where(
             TextRow.project_id == access.project_id, TextRow.id.in_(some)
         )
@@ -281,6 +285,7 @@ def _relabelling(row: Any) -> Relabelling:
     )
 
 
-def _parts(rows: Sequence[Any]) -> Iterator[Sequence[Any]]:
+def parts(rows: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    """As many at a time as a statement takes."""
     for start in range(0, len(rows), _ROWS):
         yield rows[start : start + _ROWS]

@@ -19,7 +19,7 @@ from malmoi.labels.tables import ProjectRow
 from malmoi.paths import label_database
 
 # The newest of migrations/versions.
-HEAD = "0007"
+HEAD = "0008"
 # Not Alembic's usual name: another program in the same database may have its own there.
 VERSION_TABLE = "labels_version"
 _MIGRATIONS = Path(__file__).with_name("migrations")

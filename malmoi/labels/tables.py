@@ -215,6 +215,12 @@ class TextRow(InProject, Base):
         Index("ix_malmoi_texts_open_lottery", "project_id", "is_open", "lottery"),
         Index("ix_malmoi_texts_disagreeing", "project_id", "disagrees", "id"),
         Index("ix_malmoi_texts_alike", "alike"),
+        Index(
+            "ix_malmoi_texts_assigned",
+            *("project_id", "assigned_to", "id"),
+            sqlite_where=text("assigned_to IS NOT NULL"),
+            postgresql_where=text("assigned_to IS NOT NULL"),
+        ),
         # Of the texts that are handed out first, so that no queue looks through the others.
         *(
             Index(
@@ -242,6 +248,8 @@ class TextRow(InProject, Base):
     adjudication_id: Mapped[int | None]
     # The id of the first of the texts that are nearly the same as this one; None: none was found.
     alike: Mapped[int | None]
+    # Who is to label it before others may; None: anybody.
+    assigned_to: Mapped[PersonName | None]
 
 
 class TextSourceRow(Base):

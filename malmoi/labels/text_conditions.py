@@ -60,6 +60,17 @@ def skipped_texts(project_id: int, annotator: str | None = None) -> Select[int]:
     return query if annotator is None else query.where(PlaceRow.annotator == annotator)
 
 
+def decided_by(annotator: Any) -> ColumnElement[bool]:
+    """That an annotator has labelled or skipped the text; by name, or by a column of texts."""
+    theirs = aliased(PlaceRow)
+    query = select(theirs.id).where(
+        theirs.text_id == TextRow.id,
+        theirs.annotator == annotator,
+        theirs.state.in_(("labelled", "skipped")),
+    )
+    return query.exists()
+
+
 def decided(project_id: int) -> list[ColumnElement[bool]]:
     """That a reviewer's decision of a text holds."""
     some = select(AdjudicationRow.text_id).where(AdjudicationRow.project_id == project_id)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from malmoi.app.explanation import explain
+from malmoi.app.exploring.giving import draw_giving
 from malmoi.app.language import say
 from malmoi.app.local_time import local_time
 from malmoi.app.plain_text import escaped
@@ -44,6 +45,7 @@ def draw_bulk(open_project: OpenProject, search: Search, chosen: Sequence[int]) 
             confirm(open_project, list(chosen))
         if st.button(say("Label all found"), key="explore_bulk_all", icon=":material/done_all:"):
             confirm(open_project, search)
+        draw_giving(open_project, search, chosen)
         draw_latest(open_project)
 
 

@@ -105,19 +105,21 @@ def answer(
 def _hand_out_anew(
     access: ProjectAccess, given: CardAnswer, message: Message, columns: Sequence[str]
 ) -> None:
-    """Hand out texts where they are wanted, or where a model has scored them since."""
-    if message.have and scores_version(access) != message.scores:
-        return_leases(access, [text_id for text_id, _ in message.have[KEPT:]])
+    """Hand out texts where they are wanted, or in another order where that has changed since.
+
+    As by a model that has scored them, or by somebody who has given some to one person.
+    """
+    # Those that were gone back to aside.
+    coming = [text_id for text_id, _ in message.have[KEPT:]]
+    is_scored = bool(message.have) and scores_version(access) != message.scores
+    if is_scored:
+        return_leases(access, coming)
+    if is_scored or not still_held(access, coming):
         given.renewed = True
         # With those that stay, which get the new suggestions.
         hand_out(access, given, columns=columns)
-    elif message.wants or message.resume or not _has_all(access, message):
+    elif message.wants or message.resume:
         hand_out(access, given, have=message.have, columns=columns)
-
-
-def _has_all(access: ProjectAccess, message: Message) -> bool:
-    """Whether all texts to come are the annotator's still; those that were gone back to aside."""
-    return still_held(access, [text_id for text_id, _ in message.have[KEPT:]])
 
 
 def hand_out(

@@ -18,13 +18,25 @@ _SETTINGS = {
     "lease_seconds": Phrase("lease (seconds)"),
 }
 
-_OF_KEYS = {
-    "make invitation": ("person", Phrase("Made an invitation for {person}")),
-    "withdraw invitation": ("person", Phrase("Took back the invitation of {person}")),
-    "make token": ("person", Phrase("Made a token for {person}")),
-    "withdraw token": ("person", Phrase("Took back the token of {person}")),
-    "make webhook": ("host", Phrase("Made a webhook to {host}")),
-    "withdraw webhook": ("host", Phrase("Took back the webhook to {host}")),
+# What the facts of an entry are enough for; `from` is no name that a sentence can have.
+_SENTENCES = {
+    "import": Phrase("Imported {rows:row}: {new_texts:new text}, {bad_rows:,} left out"),
+    "import labels": Phrase("Imported {labels:label} of other people"),
+    "guideline": Phrase("Changed the guideline: version {version}"),
+    "make invitation": Phrase("Made an invitation for {person}"),
+    "withdraw invitation": Phrase("Took back the invitation of {person}"),
+    "make token": Phrase("Made a token for {person}"),
+    "withdraw token": Phrase("Took back the token of {person}"),
+    "make webhook": Phrase("Made a webhook to {host}"),
+    "withdraw webhook": Phrase("Took back the webhook to {host}"),
+    "renew owner link": Phrase("Made the link of whoever runs the server anew"),
+    "join people": Phrase("Joined {name} and {into} as one person: {texts:text}"),
+    "assign": Phrase("Gave {texts:text} to {person}"),
+    "take back assigned": Phrase("Took {texts:text} back from {person}"),
+    "archive": Phrase("Archived the project"),
+    "open again": Phrase("Opened the project again"),
+    "merge labels": Phrase("Merged {name} into {into}: {texts:text}"),
+    "undo relabel": Phrase("Took back what was decided at once: {texts:text}"),
 }
 
 
@@ -32,49 +44,15 @@ def sentence(entry: AuditEntry) -> str:
     """What was done. Plain text: names in it are people's words."""
     details = entry.details
     try:
-        if entry.action in _OF_KEYS:
-            fact, phrase = _OF_KEYS[entry.action]
-            return say(phrase, **{fact: details[fact]})
         match entry.action:
             case "create":
                 return say("Made the project: ") + str(details["name"])
-            case "import":
-                return say(
-                    "Imported {rows:row}: {new_texts:new text}, {bad_rows:,} left out",
-                    rows=details["rows"],
-                    new_texts=details["new_texts"],
-                    bad_rows=details["bad_rows"],
-                )
-            case "import labels":
-                return say("Imported {labels:label} of other people", labels=details["labels"])
-            case "guideline":
-                return say("Changed the guideline: version {version}", version=details["version"])
             case "settings":
                 return say("Changed settings: ") + _settings(details)
             case "labels":
                 return say("Changed labels: ") + _labels(details)
             case "member":
                 return _member(details)
-            case "renew owner link":
-                return say("Made the link of whoever runs the server anew")
-            case "join people":
-                return say(
-                    "Joined {name} and {into} as one person: {texts:text}",
-                    name=details["from"],
-                    into=details["into"],
-                    texts=details["texts"],
-                )
-            case "archive":
-                return say("Archived the project")
-            case "open again":
-                return say("Opened the project again")
-            case "merge labels":
-                return say(
-                    "Merged {name} into {into}: {texts:text}",
-                    name=details["from"],
-                    into=details["into"],
-                    texts=details["texts"],
-                )
             case "erase":
                 return _erasing(details)
             case "adjudicate":
@@ -84,10 +62,11 @@ def sentence(entry: AuditEntry) -> str:
                 return say(
                     "Decided {texts:text} at once: {named}", texts=details["texts"], named=named
                 )
-            case "undo relabel":
-                return say(
-                    "Took back what was decided at once: {texts:text}", texts=details["texts"]
-                )
+            case action if action in _SENTENCES:
+                facts = dict(details)
+                if "from" in facts:
+                    facts["name"] = facts.pop("from")
+                return say(_SENTENCES[action], **facts)
     except (KeyError, TypeError, ValueError):
         pass
     # Written by another version.

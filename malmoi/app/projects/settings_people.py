@@ -24,6 +24,7 @@ from malmoi.labels.access_keys import (
     people_at_work,
     withdraw,
 )
+from malmoi.labels.assigning import given_texts
 from malmoi.labels.backup import back_up
 from malmoi.labels.people import AccessError
 from malmoi.labels.projects import audit_trail, members, set_member
@@ -54,6 +55,7 @@ def draw_people(visit: Visit, open_project: OpenProject) -> None:
         found: dict[str, Role | None] = {**members(access)}
         others = [name for name in people_at_work(access) if name not in found]
         keys = list_keys(access, "invitation") if may and by_link else []
+        given = {one.person: one.left for one in given_texts(access)}
     except AccessError as error:
         explain(say("Only reviewers and admins see who else works here."), error)
         return
@@ -61,11 +63,12 @@ def draw_people(visit: Visit, open_project: OpenProject) -> None:
         _explain_refusal(refused)
     invited = {key.person for key in keys}
     for name, role in sorted(found.items(), key=lambda one: (-_rank(one[1]), one[0])):
-        _draw_person(open_project, name, role, may, may and by_link and name not in invited)
+        may_invite = may and by_link and name not in invited
+        _draw_person(open_project, name, role, may, may_invite, given.get(name, 0))
     if others:
         st.caption(say("Have labelled, and are no members:"))
     for name in others:
-        _draw_person(open_project, name, None, may, may and by_link)
+        _draw_person(open_project, name, None, may, may and by_link, given.get(name, 0))
     if may:
         _draw_new_member(open_project, by_link)
         _draw_invitations(open_project, keys)
@@ -87,11 +90,16 @@ def _rank(role: Role | None) -> int:
 
 
 def _draw_person(
-    open_project: OpenProject, name: str, role: Role | None, may: bool, may_invite: bool
+    open_project: OpenProject,
+    name: str,
+    role: Role | None,
+    may: bool,
+    may_invite: bool,
+    left: int,
 ) -> None:
     """A row: the role of a member, or the one that somebody would get who only has labelled."""
     who, what, link_column, away = st.columns([3, 2.6, 2, 2], vertical_alignment="center")
-    who.text(name)
+    who.text(name + (say(" · {left:text} given", left=left) if left else ""))
     key = f"{open_project.project.id}-{name}-{role}"
     chosen: Role = what.selectbox(
         say("Role"),

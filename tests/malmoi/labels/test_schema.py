@@ -199,7 +199,7 @@ def write_earlier(connection: Connection) -> None:
         connection.execute(insert(tables.tables[f"malmoi_{name}"]), rows[name])
 
 
-@pytest.mark.parametrize("layout", ["0002", "0003"])
+@pytest.mark.parametrize("layout", ["0002", "0003", "0007"])
 def test_projects_of_an_earlier_layout_keep_their_rows(any_url: str, layout: str) -> None:
     """With texts, labels, a decision and scores, brought to the newest layout and used."""
     engine = create_engine(any_url)
