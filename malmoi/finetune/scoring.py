@@ -68,6 +68,18 @@ class Evaluation:
         predicted = result.predicted(_NO_FOLD)
         return intervals_95(result.task, result.targets, predicted, result.labels)
 
+    @cached_property
+    def calibration(self) -> Calibration:
+        """Of one label a text: before and after the temperature of the classifier."""
+        temperature, scaled = self.classifier.temperature, self.result.probabilities(_NO_FOLD)
+        given = apply_temperature(scaled, 1 / temperature)
+        return Calibration.measured(given, scaled, self.result.targets, temperature, {})
+
+    @property
+    def named(self) -> dict[str, str]:
+        """Who was asked, for the report."""
+        return {"classifier": self.classifier.name, "engine": self.classifier.engine}
+
     @property
     def strange(self) -> dict[str, int]:
         """Labels that the classifier does not know, and how many texts have them."""
@@ -133,60 +145,41 @@ def write_evaluation(folder: Path, found: Evaluation) -> None:
     Args:
         folder: is there, and empty.
     """
-    classifier, examples, result = found.classifier, found.examples, found.result
+    examples, result = found.examples, found.result
     write_predictions(folder / "predictions.csv", examples, result)
     data = data_facts(examples)
     data["left_out"]["learnt"] = found.learnt
-    named: dict[str, object] = {"classifier": classifier.name, "engine": classifier.engine}
     report = {
         "version": VERSION,
-        **named,
+        **found.named,
         "data": data | {"labels_not_known": found.strange, "in_one_fold": "no folds"},
         "pooled": found.scores,
         "intervals_95": found.intervals,
         "seconds": round(result.results[0].seconds, 3),
     }
     if examples.task == "single":
-        report["calibration"] = _calibration(found).describe()
+        report["calibration"] = found.calibration.describe()
     if page := evaluation_page(found):
         write_at_once(folder / "report.html", page)
     write_report(folder / "report.json", report)
 
 
-def _calibration(found: Evaluation) -> Calibration:
-    result, temperature = found.result, found.classifier.temperature
-    scaled = result.probabilities(_NO_FOLD)
-    given = apply_temperature(scaled, 1 / temperature)
-    return Calibration.measured(given, scaled, result.targets, temperature, {})
-
-
 def evaluation_page(found: Evaluation) -> str:
     """`report.html`, of one label or a value; "" of others."""
     examples = found.examples
-    named: dict[str, object] = {
-        "classifier": found.classifier.name,
-        "engine": found.classifier.engine,
-    }
-    environment = dict[str, object](package_versions())
     if examples.task == "single":
         content = ReportContent(
-            title=examples.path.name,
-            labels=examples.labels,
-            texts=examples.texts,
-            ids=examples.ids,
-            label_ids=found.result.targets,
-            calibration=_calibration(found),
-            contradicting=examples.contradicting,
-            contradictions=examples.contradictions,
+            examples=examples,
+            calibration=found.calibration,
             weighted=True,
             notes=notes_of(found),
             intervals=found.intervals,
-            settings=named,
-            environment=environment,
+            settings=found.named,
+            environment=package_versions(),
         )
         return report_page(content, keywords=False)
     if has_values(examples.task):
-        facts = {"settings": named, "environment": environment}
+        facts = {"settings": found.named, "environment": package_versions()}
         notes = notes_of(found)
         return value_page(examples, found.result, facts, notes=notes, intervals=found.intervals)
     return ""

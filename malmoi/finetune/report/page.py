@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from malmoi.analysis import templates
-from malmoi.files import write_at_once
-from malmoi.finetune.data.examples import Contradiction
+from malmoi.finetune.data.examples import Examples
 from malmoi.finetune.evaluation.calibration import (
     HIGHEST_TEMPERATURE,
     LOWEST_TEMPERATURE,
@@ -71,18 +70,12 @@ class ReportContent:
     """What the page is made of: N texts, K labels.
 
     Attributes:
-        title: such as the name of the data.
-        labels: K names; a label's place is its id.
-        texts: N.
-        ids: N, of the records.
-        label_ids: int64 [N], given labels.
+        examples: the texts, of one label each.
         calibration: of each text's probabilities by the model that did not train on it; with
             several seeds, those of the first seed of `fold_f1`.
         fold_f1: seed to the macro F1 of its folds, in order; empty of a test.
         baselines: rows to compare, this model's among them, in the order to show.
         learning_curve: from the fewest texts to the most; left out if empty.
-        contradicting: rows left out because their text has another label, the first ones.
-        contradictions: how many of them there are.
         weighted: whether rare labels counted more in training.
         notes: other remarks, such as on texts that are nearly the same.
         intervals: of the scores of a test, low and high, by name.
@@ -92,17 +85,11 @@ class ReportContent:
         environment: versions, device and so on, to show.
     """
 
-    title: str
-    labels: Sequence[str]
-    texts: Sequence[str]
-    ids: Sequence[str]
-    label_ids: np.ndarray
+    examples: Examples
     calibration: Calibration
     fold_f1: Mapping[int, Sequence[float]] = field(default_factory=dict)
     baselines: Sequence[ComparedRow] = ()
     learning_curve: Sequence[CurvePoint] = ()
-    contradicting: Sequence[Contradiction] = ()
-    contradictions: int = 0
     weighted: bool = False
     notes: Sequence[ScoreRemark] = ()
     intervals: Mapping[str, Sequence[float]] = field(default_factory=dict)
@@ -112,30 +99,27 @@ class ReportContent:
     environment: Mapping[str, object] = field(default_factory=dict)
 
 
-def write_report_page(path: Path, content: ReportContent, *, keywords: bool = True) -> None:
-    """Write the page as a whole or not at all."""
-    write_at_once(path, report_page(content, keywords=keywords))
-
-
 def report_page(content: ReportContent, *, keywords: bool = True) -> str:
     """The page as HTML.
 
     Args:
         keywords: list each label's words which takes a second or two.
     """
-    label_ids, calibration = content.label_ids, content.calibration
+    examples, calibration = content.examples, content.calibration
+    label_ids = examples.targets
     predicted = calibration.probabilities.argmax(axis=1)
     confidence = calibration.probabilities.max(axis=1)
     wrong = np.flatnonzero(predicted != label_ids)
     ranked = wrong[np.argsort(-confidence[wrong], kind="stable")][:_MISTAKES].tolist()
     folds = max(map(len, content.fold_f1.values()), default=0)
     points = content.learning_curve
-    answered = answered_curve(calibration.probabilities, np.asarray(label_ids))
-    scores = score(label_ids.tolist(), predicted.tolist(), list(content.labels))
-    words = label_keywords(content.texts, label_ids, len(content.labels)) if keywords else []
+    answered = answered_curve(calibration.probabilities, label_ids)
+    scores = score(label_ids.tolist(), predicted.tolist(), examples.labels)
+    words = label_keywords(examples.texts, label_ids, len(examples.labels)) if keywords else []
     errors = find_likely_errors(calibration.probabilities, label_ids)
     return rendered(
         "report.html",
+        examples,
         is_test=not folds,
         content=content,
         cards=_cards(content, scores, calibration, len(errors)),
@@ -149,7 +133,7 @@ def report_page(content: ReportContent, *, keywords: bool = True) -> str:
         remarks=[
             one.korean for one in (*remarks(scores, weighted=content.weighted), *content.notes)
         ],
-        **_confusion(content.labels, scores["confusion"]),
+        **_confusion(examples.labels, scores["confusion"]),
         **_calibration(calibration),
         accepted=[one for one in content.accepted if round(one.accuracy * 100) in _SHOWN_WISHES],
         answered_chart=answered_chart(answered) if len(answered) > 1 else None,
@@ -157,28 +141,29 @@ def report_page(content: ReportContent, *, keywords: bool = True) -> str:
         curve_chart=curve_chart(points) if points else None,
         mistake_count=len(wrong),
         mistakes=[
-            _shown(content, place, label_ids[place], predicted[place])
+            _shown(examples, place, label_ids[place], predicted[place])
             | {"confidence": confidence[place]}
             for place in ranked
         ],
         likely_error_count=len(errors),
         likely_errors=[
-            _shown(content, error.place, label_ids[error.place], error.suggested)
+            _shown(examples, error.place, label_ids[error.place], error.suggested)
             | {"self_confidence": error.self_confidence, "confidence": error.confidence}
             for error in errors[:_LIKELY_ERRORS]
         ],
-        contradictions=content.contradicting[:_CONTRADICTING],
-        keywords=list(zip(content.labels, words, strict=True)) if words else [],
+        contradictions=examples.contradicting[:_CONTRADICTING],
+        keywords=list(zip(examples.labels, words, strict=True)) if words else [],
     )
 
 
-def rendered(template: str, *, is_test: bool, **context: Any) -> str:
+def rendered(template: str, examples: Examples, *, is_test: bool, **context: Any) -> str:
     """A page by one of the templates; what stands around its sections is of k-fold or a test."""
     return templates.rendered(
         template,
         Path(__file__).with_name("templates"),
         created=time.strftime("%Y-%m-%d %H:%M"),
         is_test=is_test,
+        examples=examples,
         **context,
     )
 
@@ -208,7 +193,7 @@ def _cards(
             f"{calibration.ece_before:.3f} → {calibration.ece_after:.3f}",
             "보정 오차 ECE, 온도 보정 전 → 후",
         ),
-        (f"{len(content.texts):,}", f"텍스트, 라벨 {len(content.labels)}개"),
+        (f"{len(content.examples.texts):,}", f"텍스트, 라벨 {len(content.examples.labels)}개"),
         (f"{errors:,}", "라벨이 의심되는 텍스트"),
     ]
 
@@ -250,11 +235,11 @@ def _calibration(found: Calibration) -> dict[str, Any]:
     return {"calibration": found, "calibration_failed": failed, "sides": sides}
 
 
-def _shown(content: ReportContent, place: int, given: int, predicted: int) -> dict[str, Any]:
+def _shown(examples: Examples, place: int, given: int, predicted: int) -> dict[str, Any]:
     """A text with the label that it has and another."""
     return {
-        "id": content.ids[place],
-        "text": content.texts[place],
-        "given": content.labels[given],
-        "predicted": content.labels[predicted],
+        "id": examples.ids[place],
+        "text": examples.texts[place],
+        "given": examples.labels[given],
+        "predicted": examples.labels[predicted],
     }

@@ -53,8 +53,9 @@ def value_page(
     different = np.unique(values)
     return rendered(
         "values.html",
+        examples,
         is_test=result.folds == 1,
-        content={"title": examples.path.name, **facts},
+        content=facts,
         cards=[*cards, (f"{len(texts):,}", "글"), *own],
         fold_scores=[fold.scores for fold in result.results] if result.folds > 1 else [],
         remarks=[one.korean for one in notes],

@@ -5,7 +5,7 @@ docs/reference/report-json.md describes `report.json`.
 
 import json
 import time
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from malmoi.finetune.report.files import (
     write_predictions,
     write_report,
 )
-from malmoi.finetune.report.page import ComparedRow, ReportContent, write_report_page
+from malmoi.finetune.report.page import ComparedRow, ReportContent, report_page
 from malmoi.finetune.report.remarks import remarks_on_alike
 from malmoi.finetune.report.value_page import value_page
 from malmoi.finetune.scoring import Evaluation
@@ -119,8 +119,8 @@ def write_run(
     write_report(folder / "report.json", report)
     page, card = folder / "report.html", None if tested is None else tested.card
     if measured.calibration is not None:
-        content = _page_of(measured, measured.calibration)
-        write_report_page(page, replace(content, own_test=card))
+        content = _page_of(measured, measured.calibration, card)
+        write_at_once(page, report_page(content))
     elif has_values(measured.examples.task):
         notes = remarks_on_alike(measured.split)
         facts = {"settings": measured.plan.shown(), "environment": _environment(measured)}
@@ -198,15 +198,14 @@ def report_of(measured: Measured) -> dict[str, Any]:
     return report
 
 
-def _page_of(measured: Measured, calibration: Calibration) -> ReportContent:
-    examples, result, plan = measured.examples, measured.result, measured.plan
+def _page_of(
+    measured: Measured, calibration: Calibration, own_test: tuple[str, str] | None
+) -> ReportContent:
+    result, plan = measured.result, measured.plan
     return ReportContent(
-        title=examples.path.name,
-        labels=examples.labels,
-        texts=examples.texts,
-        ids=examples.ids,
-        label_ids=result.targets,
+        examples=measured.examples,
         calibration=calibration,
+        own_test=own_test,
         accepted=measured.accepted,
         fold_f1={
             seed: [fold.scores["macro_f1"] for fold in result.of_seed(seed)]
@@ -214,8 +213,6 @@ def _page_of(measured: Measured, calibration: Calibration) -> ReportContent:
         },
         baselines=_page_rows(measured),
         learning_curve=measured.curve,
-        contradicting=examples.contradicting,
-        contradictions=examples.contradictions,
         weighted=plan.weighted,
         notes=remarks_on_alike(measured.split),
         settings=plan.shown(),

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from malmoi.finetune.report.page import ComparedRow, write_report_page
+from malmoi.finetune.report.page import ComparedRow, report_page
 from tests.malmoi.finetune.report.test_report_page import content
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def test_the_page_as_a_reader_sees_it(chromium: "Browser", tmp_path: Path) -> No
         ComparedRow(name="이 모델", mean_f1=0.8, own=True),
         ComparedRow(name="다수결", mean_f1=0.1),
     ]
-    write_report_page(path, content(baselines=rows))
+    path.write_text(report_page(content(baselines=rows)), encoding="utf-8")
     complaints: list[str] = []
     page = chromium.new_context(locale="ko-KR", offline=True).new_page()
     page.set_default_timeout(300_000)

@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
+from malmoi.finetune.data.examples import Examples
 from malmoi.finetune.evaluation.calibration import calibrate_out_of_fold
 from malmoi.finetune.evaluation.learning_curve import CurvePoint
-from malmoi.finetune.report.page import ComparedRow, ReportContent, report_page, write_report_page
+from malmoi.finetune.report.page import ComparedRow, ReportContent, report_page
 from malmoi.text.label_keywords import label_keywords
 from tests.malmoi.finetune.conftest import LABELS, separable
 
@@ -74,12 +75,19 @@ def content(
         seen = np.where(random.random(n_texts) < right, ids, (ids + 1) % n_labels)
         probabilities = np.full((n_texts, n_labels), 0.3 / (n_labels - 1), dtype=np.float32)
         probabilities[np.arange(n_texts), seen] = 0.7
-    whole = ReportContent(
-        title="memos",
+    examples = Examples(
+        path=Path("memos"),
         labels=[f"라벨{label}" for label in range(n_labels)],
         texts=[f"텍스트 {number}번" for number in range(n_texts)],
         ids=[f"memo-{number:04}" for number in range(n_texts)],
-        label_ids=ids,
+        label_ids=ids.tolist(),
+        repeats=0,
+        contradictions=0,
+        empty=0,
+    )
+    of_examples = {name: changes.pop(name) for name in vars(examples).keys() & changes.keys()}
+    whole = ReportContent(
+        examples=replace(examples, **of_examples),  # type: ignore[arg-type]
         calibration=calibrate_out_of_fold(probabilities, ids, np.arange(n_texts) % 5 + 1),
         fold_f1={0: [0.81, 0.79, 0.8, 0.78, 0.82]},
     )
@@ -142,23 +150,21 @@ def test_it_needs_nothing_but_itself() -> None:
     assert "prefers-color-scheme: dark" in source
 
 
-def test_texts_labels_and_names_are_shown_as_they_are(tmp_path: Path) -> None:
-    given = content(right=0.0, n_texts=6)
-    given = replace(
-        given,
-        title=ATTACK,
+def test_texts_labels_and_names_are_shown_as_they_are() -> None:
+    given = content(
+        right=0.0,
+        n_texts=6,
+        path=Path(ATTACK),
         texts=[ATTACK, f"{ATTACK} " * 30] * 3,  # as they are, and to be unfolded
         ids=[ATTACK] * 6,
         labels=[ATTACK, '"><b>', "</style>"],
         baselines=[ComparedRow(name=ATTACK, mean_f1=0.5, note=ATTACK)],
         settings={ATTACK: ATTACK, "nested": [ATTACK]},
     )
-    write_report_page(tmp_path / "report.html", given, keywords=False)
-    page = Page((tmp_path / "report.html").read_text(encoding="utf-8"))
+    page = Page(report_page(given, keywords=False))
     assert not {"script", "img"} & set(page.tags)
     assert "<script>alert('x')</script>" in page.text
     assert page.text.count("\ufffd") >= 2
-    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
 
 
 def test_mistakes_come_by_falling_confidence() -> None:
