@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 # As many as `malmoi.app.label_saving.save_decisions` takes at a time.
 _AT_A_TIME = 1_000
-
-
+# Rows by their index: the text, and what the model says of it.
+Predicted = Mapping[int, tuple[str, Suggestion | None]]
 # The column of the cells, whatever it is called on screen.
 _RIGHT = "malmoi:right"
 
@@ -101,26 +101,11 @@ def take_edits(corrections: Corrections, shown: ShownRows, texts: Sequence[str])
             corrections.take({shown.rows[int(place)]: label})
 
 
-@dataclass(frozen=True, kw_only=True)
-class PredictedRow:
-    """A row as it was classified.
-
-    Attributes:
-        text: in its cell.
-        label: that was predicted; empty without one.
-        confidence: in it, from 0 to 1.
-    """
-
-    text: str
-    label: str
-    confidence: float | None
-
-
 def offer_saving(
     visit: Visit,
     place: Place,
     corrections: Corrections,
-    predicted: Mapping[int, PredictedRow],
+    predicted: Predicted,
     about: tuple[str, str, str],
 ) -> None:
     """Draw the button, and save what waits when it is pressed.
@@ -154,7 +139,7 @@ def save(
     visit: Visit,
     place: Place,
     corrections: Corrections,
-    predicted: Mapping[int, PredictedRow],
+    predicted: Predicted,
     about: tuple[str, str, str],
 ) -> tuple[int, int]:
     """Save what waits, then take back what was emptied of the visitor's own; see `offer_saving`.
@@ -173,15 +158,19 @@ def save(
     rows = [row for row in waiting if row in predicted]
     for start in range(0, len(rows), _AT_A_TIME):
         part = rows[start : start + _AT_A_TIME]
-        decisions = [
-            _decision(
-                predicted[row],
-                waiting[row],
-                model,
-                f"{key}:{row}:{corrections.times.get(row, 0)}:{name}",
+        decisions = []
+        for row in part:
+            text, suggestion = predicted[row]
+            # Another one for each time that the row is saved.
+            act = f"{key}:{row}:{corrections.times.get(row, 0)}:{name}:{waiting[row]}"
+            decisions.append(
+                Decision(
+                    text=text,
+                    label=waiting[row],
+                    suggestion=suggestion,
+                    request_id=hashlib.sha256(act.encode()).hexdigest(),
+                )
             )
-            for row in part
-        ]
         ids = save_decisions(visit, place, decisions, source)
         if place.access is None:
             place = place_for(visit, place.labels, model)  # which was made just now
@@ -296,19 +285,6 @@ def tell_saved(key: str) -> None:
             ),
             icon=":material/undo:",
         )
-
-
-def _decision(predicted: PredictedRow, label: str, model: str, act: str) -> Decision:
-    """The label of a row; `act` is another one for each time that the row is saved."""
-    suggestion = None
-    if predicted.label and predicted.confidence is not None:
-        suggestion = Suggestion(label=predicted.label, score=predicted.confidence, model=model)
-    return Decision(
-        text=predicted.text,
-        label=label,
-        suggestion=suggestion,
-        request_id=hashlib.sha256(f"{act}:{label}".encode()).hexdigest(),
-    )
 
 
 def corrected_table(table: pd.DataFrame, corrections: Corrections, column: str) -> pd.DataFrame:

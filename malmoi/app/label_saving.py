@@ -67,7 +67,11 @@ def place_for(visit: Visit, labels: Sequence[str], model: str) -> Place:
     Without any, saving makes one: that of a task with these labels, else named like the model.
     """
     said = {normal_label(label) for label in labels}
-    task = _task_with(labels)
+    try:
+        task = task_with_labels(labels)
+    except InputError as error:
+        explain(say("The guideline cannot be read. Mend the task's task.toml."), error)
+        task = None
     project = None if visit.open_project is None else visit.open_project.project
     if project is not None and project.kind == "single" and said <= set(project.label_names):
         others = [label for label in project.label_names if label not in said]
@@ -84,14 +88,6 @@ def place_for(visit: Visit, labels: Sequence[str], model: str) -> Place:
     wished = task.title if task is not None else short_name(model)
     name = free_name(wished, [one.name for one in projects])
     return Place(access=None, name=name, labels=labels, task=task, instead_of=instead_of)
-
-
-def _task_with(labels: Sequence[str]) -> TaskDefinition | None:
-    try:
-        return task_with_labels(labels)
-    except InputError as error:
-        explain(say("The guideline cannot be read. Mend the task's task.toml."), error)
-        return None
 
 
 def tell_place(place: Place) -> None:
@@ -126,7 +122,13 @@ def save_decisions(
     """
     access = place.access
     if access is None:
-        access = visit.store.create(visit.person, _new_project(place))
+        new = NewProject(
+            name=place.name,
+            labels=[ProjectLabel(name=label) for label in place.labels],
+        )
+        if place.task is not None:
+            new = replace(new_project_of_task(place.task), name=place.name)
+        access = visit.store.create(visit.person, new)
         if visit.open_project is None:
             open_project_named(place.name)
     ids = add_texts(access, [one.text for one in decisions], source)
@@ -165,11 +167,3 @@ def take_labels_back(
     if may_take_back(access.person, giver):
         access = replace(access, person=replace(access.person, name=giver))
     take_back(access, requests)
-
-
-def _new_project(place: Place) -> NewProject:
-    if place.task is None:
-        names = [ProjectLabel(name=label) for label in place.labels]
-        return NewProject(name=place.name, labels=names)
-    project = new_project_of_task(place.task)
-    return NewProject(name=place.name, labels=project.labels, guideline=project.guideline)

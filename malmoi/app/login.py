@@ -42,7 +42,9 @@ def logged_in() -> Person | None:
     elif not may_come_in(address, settings.get(_ALLOWED)):
         refused = say("The account may not come in here. Ask your administrator.")
     else:
-        _offer_to_log_out(address)
+        with st.sidebar:
+            st.text(address)
+            st.button(say("Log out"), icon=":material/logout:", on_click=st.logout)
         return Person(name=address)
     st.error(refused, icon=":material/no_accounts:")
     st.button(say("Another account"), on_click=st.logout)
@@ -104,9 +106,3 @@ def _ask_to_log_in() -> None:
             st.login()
         except StreamlitAPIException as error:  # a setting is missing, or Authlib
             raise InputError("login is set up, but not completely: {error}", error=error) from error
-
-
-def _offer_to_log_out(address: str) -> None:
-    with st.sidebar:
-        st.text(address)
-        st.button(say("Log out"), icon=":material/logout:", on_click=st.logout)

@@ -7,7 +7,6 @@ import pandas as pd
 import streamlit as st
 
 from malmoi.app.corrections import (
-    PredictedRow,
     corrected_table,
     offer_saving,
     shown_rows,
@@ -21,6 +20,7 @@ from malmoi.app.language import say, say_choice_again
 from malmoi.app.table_classification import PERCENT, BatchResult, as_percent
 from malmoi.app.visit import Visit
 from malmoi.free_names import free_name
+from malmoi.labels.annotating import Suggestion
 
 _ROWS = 100
 _LISTED_ROWS = 10
@@ -168,10 +168,11 @@ def _offer_corrections(
     waiting = list(corrections.waiting(place.id, place.labels))
     wanted = result.table.loc[waiting, [column, prediction, confidence]]
     predicted = {
-        row: PredictedRow(
-            text=str(text),
-            label=str(label or ""),
-            confidence=None if pd.isna(score) else float(score),
+        row: (
+            str(text),
+            Suggestion(label=label, score=float(score), model=model)
+            if label and not pd.isna(score)
+            else None,
         )
         for row, (text, label, score) in zip(
             waiting, wanted.itertuples(index=False, name=None), strict=True

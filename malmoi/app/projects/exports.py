@@ -115,7 +115,8 @@ def draw_exports(project: OpenProject) -> None:
             explain(say("It cannot be exported now."), error)
     _draw_state(project)
     _explain_columns()
-    _draw_training()
+    st.caption(say("To learn from these labels no export is needed."))
+    link_to("models", say("Train a model on these labels"), query={"section": "train"})
 
 
 def _draw_state(project: OpenProject) -> None:
@@ -212,8 +213,3 @@ def _explain_columns() -> None:
                 "again they are as before."
             )
         )
-
-
-def _draw_training() -> None:
-    st.caption(say("To learn from these labels no export is needed."))
-    link_to("models", say("Train a model on these labels"), query={"section": "train"})

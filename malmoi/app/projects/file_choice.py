@@ -174,7 +174,11 @@ def _choose_columns(kept: KeptFile, key: str) -> ChosenFile:
     with st.container(border=True):
         st.text(kept.source.name)
         if preview.is_list:
-            _show_list(preview)
+            st.caption(say("Each line is a text."))
+            shown = [row[0] for row in preview.rows[:_SHOWN_ROWS]]
+            st.dataframe({say("Text"): shown}, hide_index=True)
+            for line in how_read(preview.notes):
+                st.caption(line)
             return ChosenFile(kept=kept, way=preview.way(text=0, label=None, no_header=False))
         origin = _choose_origin(preview, key)
         left, right = st.columns(2)
@@ -272,14 +276,6 @@ def _choose_origin(preview: FilePreview, key: str) -> FileOrigin:
         help=say("Read as another tool's file, its labels come in, too."),
     )
     return chosen
-
-
-def _show_list(preview: FilePreview) -> None:
-    st.caption(say("Each line is a text."))
-    shown = [row[0] for row in preview.rows[:_SHOWN_ROWS]]
-    st.dataframe({say("Text"): shown}, hide_index=True)
-    for line in how_read(preview.notes):
-        st.caption(line)
 
 
 def _show_sample(preview: FilePreview, text: int, label: int | None) -> None:

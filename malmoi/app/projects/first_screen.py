@@ -18,7 +18,6 @@ from malmoi.app.projects.new_project import make_project, new_form
 from malmoi.app.visit import Visit
 from malmoi.errors import InputError
 from malmoi.free_names import free_name
-from malmoi.inference.prediction import Prediction
 from malmoi.labels.importing import WayOfReading
 from malmoi.labels.project import NewProject, ProjectSettings
 from malmoi.text.reading.options import ReadOptions
@@ -47,7 +46,9 @@ def draw_first_screen(visit: Visit) -> None:
     with example.container(border=True, height="stretch"):
         st.subheader(say("Look around an example"), anchor=False)
         st.markdown(say("120 reviews of a shop, ready to label: press 1, 2 or 3."))
-        for row in _first_rows():
+        with EXAMPLE.open(encoding="utf-8", newline="") as file:
+            so_so_good_bad = list(islice(csv.DictReader(file), 3, 6))
+        for row in so_so_good_bad:
             st.caption(f"{'★' * int(row['별점'])} {escaped(row['리뷰'])}")
         if st.button(say("Open the example"), icon=":material/play_arrow:", width="stretch"):
             _make_example(visit)
@@ -68,12 +69,6 @@ def _make_example(visit: Visit) -> None:
     make_project(visit, new, ImportOrder(groups=[(way, find_sources(EXAMPLE))]))
 
 
-def _first_rows() -> list[dict[str, str]]:
-    """Three reviews of the example: so-so, good and bad."""
-    with EXAMPLE.open(encoding="utf-8", newline="") as file:
-        return list(islice(csv.DictReader(file), 3, 6))
-
-
 def _classify_one_line() -> None:
     """The model that pages begin with, on a text that is typed here."""
     models = available_models()
@@ -91,10 +86,8 @@ def _classify_one_line() -> None:
         except InputError:
             found = None  # the page of one text says what is wrong with the model
         if found is not None:
-            _show_answer(found)
+            st.metric(say("Prediction"), found.label or say("(none)"))
+            st.progress(
+                found.confidence, text=say("{share:.0%} sure of it", share=found.confidence)
+            )
     link_to("single", say("More on one text"), query={"model": model_name(models[0])})
-
-
-def _show_answer(found: Prediction) -> None:
-    st.metric(say("Prediction"), found.label or say("(none)"))
-    st.progress(found.confidence, text=say("{share:.0%} sure of it", share=found.confidence))

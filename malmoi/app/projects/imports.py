@@ -221,7 +221,11 @@ def _draw_end(project: OpenProject, key: Key, job: Job, *, leads_on: bool) -> No
     if job.error is not None:
         explain_file(say("The texts were not imported."), job.error)
     elif isinstance(outcome, ImportOutcome):
-        _draw_outcome(outcome)
+        if outcome.rows or outcome.known:
+            listed = ", ".join(_parts(outcome))
+            st.success(say("Imported: ") + listed + ".", icon=":material/check:")
+        if outcome.bad_count:
+            draw_left_out(outcome.bad, outcome.bad_count)
     else:
         st.warning(
             say(
@@ -248,14 +252,6 @@ def _draw_end(project: OpenProject, key: Key, job: Job, *, leads_on: bool) -> No
             jobs().forget(key)
             count_again()
             st.rerun()
-
-
-def _draw_outcome(outcome: ImportOutcome) -> None:
-    if outcome.rows or outcome.known:
-        listed = ", ".join(_parts(outcome))
-        st.success(say("Imported: ") + listed + ".", icon=":material/check:")
-    if outcome.bad_count:
-        draw_left_out(outcome.bad, outcome.bad_count)
 
 
 def _parts(outcome: ImportOutcome) -> list[str]:

@@ -80,7 +80,9 @@ def draw_new_project(visit: Visit) -> None:
         _offer_labels_of_files(with_label_columns(chosen), kind, form, names)
     labels, kind, guideline, settings = _draw_more(names, form)
     with of_files:
-        _warn_of_twins(names)
+        for twins in nearly_equal(names):
+            shown = " / ".join(map(escaped, twins))
+            st.caption(say("Nearly equal labels: ") + shown)
     # Beside the files, so that no number of them pushes it away.
     if not make.button(
         say("Make it and begin"),
@@ -226,9 +228,3 @@ def fill_taken_labels() -> None:
     if taken := st.session_state.pop(_TAKEN, None):
         key, text = taken
         st.session_state[key] = text
-
-
-def _warn_of_twins(names: Sequence[str]) -> None:
-    for twins in nearly_equal(names):
-        shown = " / ".join(map(escaped, twins))
-        st.caption(say("Nearly equal labels: ") + shown)

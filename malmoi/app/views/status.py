@@ -10,7 +10,7 @@ from malmoi.app.measuring.model import draw_model
 from malmoi.app.measuring.work import draw_work
 from malmoi.app.navigation import link_to
 from malmoi.app.sections import choose_section
-from malmoi.app.visit import OpenProject, Visit
+from malmoi.app.visit import Visit
 from malmoi.labels.people import AccessError
 from malmoi.messages import Phrase
 
@@ -31,18 +31,14 @@ def show(visit: Visit) -> None:
     try:
         draw(open_project)
         if part == "work":
-            _draw_learning(open_project)
+            # The curve is on a page of its own.
+            with st.container(border=True):
+                st.text(say("Model"))
+                draw_last_score(open_project)
+                link_to("models", say("Curve and forecast"), query={"section": "curve"})
+            draw_filling(open_project)
     except AccessError:
         st.info(
             say("Numbers about what others said are for reviewers and admins."),
             icon=":material/lock:",
         )
-
-
-def _draw_learning(open_project: OpenProject) -> None:
-    """How good the model is that learns; the curve is on a page of its own."""
-    with st.container(border=True):
-        st.text(say("Model"))
-        draw_last_score(open_project)
-        link_to("models", say("Curve and forecast"), query={"section": "curve"})
-    draw_filling(open_project)

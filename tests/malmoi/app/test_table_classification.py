@@ -10,7 +10,7 @@ import pytest
 import streamlit as st
 from openpyxl import load_workbook
 
-from malmoi.app.corrections import PredictedRow, ShownRows, corrected_table, save, take_edits
+from malmoi.app.corrections import ShownRows, corrected_table, save, take_edits
 from malmoi.app.downloads import table_file
 from malmoi.app.label_saving import place_for, take_labels_back
 from malmoi.app.table_classification import (
@@ -24,7 +24,7 @@ from malmoi.errors import InputError
 from malmoi.inference.description import ModelDescription
 from malmoi.inference.output_columns import OutputColumns
 from malmoi.inference.prediction import Prediction
-from malmoi.labels.annotating import Act, own_work, save_acts
+from malmoi.labels.annotating import Act, Suggestion, own_work, save_acts
 from malmoi.labels.people import Person
 from malmoi.labels.project import NewProject, ProjectLabel
 from malmoi.labels.projects import ProjectStore
@@ -32,6 +32,8 @@ from malmoi.labels.review import texts_with_votes
 from malmoi.text.cleaning.cleaner import clean_text
 from malmoi.text.reading.records import load_table
 from malmoi.text.written_cells import EXCEL_CELL
+
+POSITIVE = Suggestion(label="긍정", score=0.5, model="m")
 
 
 class Rule:
@@ -232,7 +234,7 @@ def test_a_label_that_was_changed_back_is_saved_again(workplace: Path) -> None:
     access = store.create(person, NewProject(name="리뷰", labels=labels))
     visit = Visit(store=store, person=person, open_project=None)
     place = place_for(visit, ["긍정", "부정", "중립"], "m")
-    row = {0: PredictedRow(text="그냥 그래요", label="긍정", confidence=0.5)}
+    row = {0: ("그냥 그래요", POSITIVE)}
     corrections = Corrections()
     for label in ("중립", "부정", "중립"):
         corrections.take({0: label})
@@ -254,10 +256,7 @@ class ThreeRows:
 
     def act(self, name: str, cells: dict[int, str | None]) -> tuple[int, int]:
         """Type into cells and save."""
-        rows = {
-            row: PredictedRow(text=f"{row}번째 글", label="긍정", confidence=0.5)
-            for row in range(3)
-        }
+        rows = {row: (f"{row}번째 글", POSITIVE) for row in range(3)}
         self.corrections.take(cells)
         visit = Visit(store=self.store, person=Person(name=name, is_local=True), open_project=None)
         place = place_for(visit, ["긍정", "부정", "중립"], "m")
@@ -338,7 +337,7 @@ def test_a_label_that_was_undone_elsewhere_can_be_emptied(workplace: Path) -> No
     access = store.create(person, NewProject(name="리뷰", labels=labels))
     visit = Visit(store=store, person=person, open_project=None)
     corrections = Corrections()
-    row = {0: PredictedRow(text="별로예요", label="긍정", confidence=0.5)}
+    row = {0: ("별로예요", POSITIVE)}
 
     def act(label: str | None) -> tuple[int, int]:
         corrections.take({0: label})
@@ -366,9 +365,7 @@ def test_two_tabs_of_one_result_do_not_stop_each_other(
     visit = Visit(store=store, person=person, open_project=None)
     place = place_for(visit, ["긍정", "부정"], "m")
     about = ("m", "리뷰.csv", "k")
-    rows = {
-        row: PredictedRow(text=f"{row}번째 글", label="긍정", confidence=0.5) for row in range(2)
-    }
+    rows = {row: (f"{row}번째 글", POSITIVE) for row in range(2)}
     corrections = Corrections(typed={0: "부정", 1: "부정"})
     assert save(visit, place, corrections, {0: rows[0]}, about) == (1, 0)
     assert corrections.waiting(access.project_id, place.labels) == {1: "부정"}
