@@ -7,9 +7,10 @@ from sqlalchemy import ColumnElement, case, func, select, update
 
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
+from malmoi.labels.connection import in_parts
 from malmoi.labels.leasing import give_back
 from malmoi.labels.people import person_name
-from malmoi.labels.relabelling import MOST_RELABELLED, chosen_ids, parts
+from malmoi.labels.relabelling import MOST_RELABELLED, chosen_ids
 from malmoi.labels.searching import Search
 from malmoi.labels.tables import PlaceRow, TextRow
 from malmoi.labels.text_conditions import decided_by
@@ -50,7 +51,7 @@ def assign_texts(access: ProjectAccess, which: Sequence[int] | Search, person: s
                 most=MOST_RELABELLED,
             )
         given = 0
-        for some in parts(ids):
+        for some in in_parts(ids):
             wanted = (TextRow.id.in_(some), TextRow.is_open, ~decided_by(name))
             given += connection.execute(
                 update(TextRow).where(*wanted).values(assigned_to=name)

@@ -3,8 +3,9 @@
 import os
 import re
 import sqlite3
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.engine import URL, make_url
@@ -15,6 +16,7 @@ from malmoi.errors import InputError
 from malmoi.labels.database import DATABASE_VARIABLE, LabelDatabase
 from malmoi.paths import label_database
 
+Row = TypeVar("Row")
 _EXAMPLES = "sqlite:///runs/labels.db or postgresql+psycopg://user@host/name"
 # A scheme, with or without slashes; one letter alone is a drive.
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
@@ -25,6 +27,8 @@ BUSY_SECONDS = 30
 POSTGRES = {"connect_timeout": 10, "options": "-c lock_timeout=10s"}
 _READ_ONLY = " -c default_transaction_read_only=on"
 _FORBIDDEN = "42501"  # PostgreSQL's insufficient_privilege
+# Well below the variables that a statement may have, and quick enough for whoever waits.
+_ROWS = 500
 
 
 def database_url() -> str | URL:
@@ -109,6 +113,12 @@ def reading_engine(database: LabelDatabase, place: str = "--data") -> Engine:
         return sqlite3.connect(name, uri=True, timeout=BUSY_SECONDS)
 
     return create_engine("sqlite://", creator=connect, poolclass=NullPool)
+
+
+def in_parts(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
+    """As many of some rows or ids at a time as a statement takes."""
+    for start in range(0, len(rows), _ROWS):
+        yield rows[start : start + _ROWS]
 
 
 def reason(error: BaseException) -> str:

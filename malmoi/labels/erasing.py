@@ -18,7 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess, database_time, reading_of_one_moment
-from malmoi.labels.connection import reason
+from malmoi.labels.connection import in_parts, reason
 from malmoi.labels.people import person_name
 from malmoi.labels.stored_text import text_hash
 from malmoi.labels.tables import (
@@ -61,7 +61,6 @@ _NAMES = (
 _WORDS = (TextRow.text, AnnotationRow.note, AdjudicationRow.note, GuidelineRow.markdown)
 # Columns of our own exports in which names stand among other words.
 _WITH_NAMES = ("votes", "reviewer", "flagged_by")
-_IDS = 500
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,7 +155,7 @@ def _find(access: ProjectAccess, connection: Connection, wanted: Wanted) -> Eras
     acts = decisions = rows = 0
     if name is None:
         texts = _texts(connection, project, wanted)
-        for ids in _parts([text_id for text_id, _ in texts]):
+        for ids in in_parts([text_id for text_id, _ in texts]):
             acts += count(AnnotationRow.text_id.in_(ids))
             decisions += count(AdjudicationRow.text_id.in_(ids))
             rows += count(TextSourceRow.text_id.in_(ids))
@@ -192,7 +191,7 @@ def _texts(connection: Connection, project: int, wanted: Wanted) -> list[tuple[i
     query = select(TextRow.id, TextRow.text_sha256).where(TextRow.project_id == project)
     if wanted.is_project:
         return list(connection.execute(query).tuples())
-    parts = _parts(sorted(wanted.texts))
+    parts = in_parts(sorted(wanted.texts))
     wheres = [TextRow.text_sha256.in_(part) for part in parts]
     return [row for one in wheres for row in connection.execute(query.where(one)).tuples()]
 
@@ -228,7 +227,7 @@ def erase(found: Sequence[ErasedPart], wanted: Wanted) -> None:
 
 
 def _erase_texts(connection: Connection, ids: Sequence[int]) -> None:
-    for part in _parts(ids):
+    for part in in_parts(ids):
         for table in _OF_TEXT:
             connection.execute(delete(table).where(table.text_id.in_(part)))
         # The next of those that are nearly the same is the first of them now.
@@ -369,8 +368,3 @@ def rewrite(engine: Engine) -> None:
             "are still in its file; stop the app, and give `malmoi labels erase --yes` alone",
             error=refused,
         )
-
-
-def _parts(rows: Sequence[Any]) -> Iterable[Sequence[Any]]:
-    for start in range(0, len(rows), _IDS):
-        yield rows[start : start + _IDS]

@@ -29,7 +29,6 @@ _NAMES = (
     *(TextImportRow.person, AccessKeyRow.person, AccessKeyRow.created_by),
     *(WebhookRow.created_by, TextRow.assigned_to),
 )
-_IDS = 500
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,9 +73,7 @@ def join_people(
         found, pairs = _count(connection, access.project_id, gone, stays)
         if not only_count:
             _move(connection, access.project_id, gone, stays)
-            project, texts = access.row(connection), [text_id for text_id, _ in pairs]
-            for start in range(0, len(texts), _IDS):
-                recount(connection, project, texts[start : start + _IDS])
+            recount(connection, access.row(connection), [text_id for text_id, _ in pairs])
             details = {"from": gone, "into": stays, "texts": found.texts, "both": found.both}
             access.note(connection, "join people", details)
         return found

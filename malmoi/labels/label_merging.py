@@ -7,6 +7,7 @@ from sqlalchemy import Connection, and_, case, distinct, or_, select, update
 
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
+from malmoi.labels.connection import in_parts
 from malmoi.labels.label_names import normal_label
 from malmoi.labels.project import ProjectLabel, complete_labels
 from malmoi.labels.projects import read_labels
@@ -21,7 +22,6 @@ from malmoi.labels.tables import (
 from malmoi.labels.text_state import recount
 
 _LOGS = (AnnotationRow, PlaceRow, AdjudicationRow)
-_IDS = 500
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,8 +73,7 @@ def merge_labels(
             for log in _LOGS:
                 mine = (log.project_id == access.project_id, log.choice == old)
                 connection.execute(update(log).where(*mine).values(choice=new))
-        for start in range(0, len(texts), _IDS):
-            recount(connection, project, texts[start : start + _IDS])
+        recount(connection, project, texts)
         _move_suggestions(connection, access, project["scores_version"], gone.name, stays.name)
         connection.execute(
             update(ProjectLabelRow)
@@ -135,9 +134,9 @@ def _disagreeing(
 ) -> set[int]:
     """Texts on which votes differ, as they are or with other choices in their place."""
     said: dict[int, set[str]] = {}
-    for start in range(0, len(texts), _IDS):
+    for some in in_parts(texts):
         query = select(PlaceRow.text_id, PlaceRow.choice).where(
-            PlaceRow.text_id.in_(texts[start : start + _IDS]), PlaceRow.state == "labelled"
+            PlaceRow.text_id.in_(some), PlaceRow.state == "labelled"
         )
         for text_id, choice in connection.execute(query):
             if choice is not None:

@@ -10,7 +10,8 @@ from sqlalchemy import bindparam, select, update
 
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.annotating import Act
-from malmoi.labels.leasing import MOST_LEASES, texts_alike
+from malmoi.labels.connection import in_parts
+from malmoi.labels.leasing import texts_alike
 from malmoi.labels.tables import AnnotationRow, TextRow
 from malmoi.text.cleaning.cleaner import clean_batch
 from malmoi.text.duplicates.near import (
@@ -22,7 +23,7 @@ from malmoi.text.duplicates.near import (
 # Higher than for corpora, where a text too many is lost: here one label may go to all. In a text
 # of 60 characters one may differ.
 THRESHOLD = 0.9
-_READ, _WRITTEN = 5_000, 1_000
+_READ = 5_000
 
 
 def group_alike(access: ProjectAccess) -> int:
@@ -105,9 +106,8 @@ def _write(access: ProjectAccess, firsts: dict[int, int]) -> None:
         if before.get(one) != firsts.get(one)
     ]
     alone = update(TextRow).where(TextRow.id == bindparam("changed"))
-    for start in range(0, len(changed), _WRITTEN):
+    for part in in_parts(changed):
         with access.writing("admin") as connection:
-            part = changed[start : start + _WRITTEN]
             connection.execute(alone.values(alike=bindparam("first")), part)
 
 
@@ -156,11 +156,8 @@ def _labelled_with(access: ProjectAccess, text_id: int, request_id: str) -> list
     )
     with access.reading() as connection:
         names = {_named_after(request_id, other): other for other in connection.scalars(query)}
-        # No more than were labelled together at a time.
         found: list[int] = []
-        known = list(names)
-        for start in range(0, len(known), MOST_LEASES):
-            some = known[start : start + MOST_LEASES]
+        for some in in_parts(list(names)):
             rows = select(AnnotationRow.request_id).where(AnnotationRow.request_id.in_(some))
             found += [names[one] for one in connection.scalars(rows)]
         return found

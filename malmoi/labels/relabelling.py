@@ -5,7 +5,7 @@ the audit trail has one entry for all, and its id names the whole.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -15,6 +15,7 @@ from sqlalchemy.orm import aliased
 
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
+from malmoi.labels.connection import in_parts
 from malmoi.labels.label_book import LabelBook, ShownLabel
 from malmoi.labels.review import append_decisions, decision_of_request
 from malmoi.labels.searching import MOST_COUNTED, Search, matching_ids
@@ -23,7 +24,6 @@ from malmoi.labels.tables import AdjudicationRow, AuditRow, TextRow
 
 MOST_RELABELLED = MOST_COUNTED
 _RELABEL, _UNDO = "relabel", "undo relabel"
-_ROWS = 500
 # Of a request here, as each of its decisions has a number behind it.
 _LONGEST_REQUEST = 100
 # The latest bulk changes are looked for among so many entries of the audit trail.
@@ -81,7 +81,7 @@ def texts_to_decide(access: ProjectAccess, which: Sequence[int] | Search) -> Tex
     disagreeing = short = decided = 0
     with access.reading("reviewer") as connection:
         ids = chosen_ids(access, connection, which)
-        for some in parts(ids):
+        for some in in_parts(ids):
             query = select(TextRow.disagrees, TextRow.is_open, TextRow.adjudication_id).where(
                 TextRow.id.in_(some),
                 TextRow.adjudication_id.is_not(None) | TextRow.disagrees | TextRow.is_open,
@@ -206,7 +206,7 @@ def chosen_ids(
         return sorted(matching_ids(access, connection, which, MOST_RELABELLED))
     wanted = sorted(set(which))[: MOST_RELABELLED + 1]
     found: list[int] = []
-    for some in parts(wanted):
+    for some in in_parts(wanted):
         query = select(TextRow.id).where(
             TextRow.project_id == access.project_id, TextRow.id.in_(some)
         )
@@ -283,9 +283,3 @@ def _relabelling(row: Any) -> Relabelling:
         texts=details["texts"],
         created_at=row["created_at"],
     )
-
-
-def parts(rows: Sequence[Any]) -> Iterator[Sequence[Any]]:
-    """As many at a time as a statement takes."""
-    for start in range(0, len(rows), _ROWS):
-        yield rows[start : start + _ROWS]

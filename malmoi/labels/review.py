@@ -16,6 +16,7 @@ from sqlalchemy import ColumnElement, Connection, bindparam, func, insert, selec
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess, database_time
 from malmoi.labels.annotating import Saved, read_remarks
+from malmoi.labels.connection import in_parts
 from malmoi.labels.label_book import LabelBook, ShownLabel
 from malmoi.labels.projects import newest_guideline
 from malmoi.labels.stored_text import checked_note, checked_request
@@ -28,8 +29,6 @@ from malmoi.messages import Phrase
 ReviewState = Literal["disagreeing", "flagged", "skipped", "adjudicated"]
 # The queue is counted no further.
 MOST_COUNTED = 2_000
-# Decisions that a statement writes.
-_ROWS = 500
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -432,24 +431,25 @@ def append_decisions(
         "created_at": now if decided_at is None else min(now, decided_at),
     }
     made: dict[int, int] = {}
-    holds: list[dict[str, int | None]] = []
-    for start in range(0, len(decisions), _ROWS):
+    for some in in_parts(decisions):
         rows = [
             {"text_id": text_id, "choice": choice, "request_id": request_id, **shared}
-            for text_id, choice, request_id in decisions[start : start + _ROWS]
+            for text_id, choice, request_id in some
         ]
         connection.execute(insert(AdjudicationRow), rows)
         query = select(AdjudicationRow.id, AdjudicationRow.text_id, AdjudicationRow.choice).where(
             AdjudicationRow.request_id.in_([row["request_id"] for row in rows])
         )
-        for identifier, text_id, choice in connection.execute(query).all():
-            made[identifier] = text_id
-            holds.append({"decided": text_id, "decision": None if choice is None else identifier})
+        found = connection.execute(query).all()
+        made |= {row.id: row.text_id for row in found}
         connection.execute(
             update(TextRow)
             .where(TextRow.id == bindparam("decided"))
             .values(adjudication_id=bindparam("decision")),
-            holds[start:],
+            [
+                {"decided": row.text_id, "decision": None if row.choice is None else row.id}
+                for row in found
+            ],
         )
     if announces:
         announce(access, connection, "text.decided", made)

@@ -18,6 +18,7 @@ from sqlalchemy import (
 
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
+from malmoi.labels.connection import in_parts
 from malmoi.labels.stored_text import sha256_of
 from malmoi.labels.tables import PlaceRow, TextRow, TextScoreRow
 
@@ -70,34 +71,34 @@ def recount(connection: Connection, project: Mapping[str, Any], text_ids: Collec
         project: the row of `ProjectRow` whose texts they are.
         text_ids: which.
     """
-    counts = (
-        select(PlaceRow.text_id, func.count(), func.count(distinct(PlaceRow.choice)))
-        .where(PlaceRow.text_id.in_(text_ids), PlaceRow.state == "labelled")
-        .group_by(PlaceRow.text_id)
-    )
-    votes = {text: (count, choices) for text, count, choices in connection.execute(counts)}
-    connection.execute(
-        update(TextRow).where(TextRow.id == bindparam("counted")),
-        [
-            {
-                "counted": text,
-                "votes": votes.get(text, (0, 0))[0],
-                "is_open": votes.get(text, (0, 0))[0] < project["annotators_per_text"],
-                "disagrees": votes.get(text, (0, 0))[1] > 1,
-            }
-            for text in text_ids
-        ],
-    )
-    closed = [one for one, (count, _) in votes.items() if count >= project["annotators_per_text"]]
-    if closed and project["scores_version"] is not None:
-        # Out of the order of scores, so that nobody looks through what is done.
-        connection.execute(
-            update(TextScoreRow)
-            .where(
-                TextScoreRow.version == project["scores_version"], TextScoreRow.text_id.in_(closed)
-            )
-            .values(priority=None)
+    for some in in_parts(list(text_ids)):
+        counts = (
+            select(PlaceRow.text_id, func.count(), func.count(distinct(PlaceRow.choice)))
+            .where(PlaceRow.text_id.in_(some), PlaceRow.state == "labelled")
+            .group_by(PlaceRow.text_id)
         )
+        votes = {text: (count, choices) for text, count, choices in connection.execute(counts)}
+        connection.execute(
+            update(TextRow).where(TextRow.id == bindparam("counted")),
+            [
+                {
+                    "counted": text,
+                    "votes": votes.get(text, (0, 0))[0],
+                    "is_open": votes.get(text, (0, 0))[0] < project["annotators_per_text"],
+                    "disagrees": votes.get(text, (0, 0))[1] > 1,
+                }
+                for text in some
+            ],
+        )
+        wanted, version = project["annotators_per_text"], project["scores_version"]
+        closed = [one for one, (count, _) in votes.items() if count >= wanted]
+        if closed and version is not None:
+            # Out of the order of scores, so that nobody looks through what is done.
+            connection.execute(
+                update(TextScoreRow)
+                .where(TextScoreRow.version == version, TextScoreRow.text_id.in_(closed))
+                .values(priority=None)
+            )
 
 
 def first_of_its_kind() -> ColumnElement[bool]:

@@ -16,7 +16,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
-from malmoi.labels.connection import reading_engine, reason
+from malmoi.labels.connection import in_parts, reading_engine, reason
 from malmoi.labels.database import LabelDatabase, as_part
 from malmoi.labels.final_label_rule import as_cell, decided, final_label, iter_reviewed
 from malmoi.labels.label_book import LabelBook
@@ -39,8 +39,6 @@ from malmoi.text.record import Record
 READER = Person(name="malmoi", is_local=True)
 # Projects that an error names.
 _NAMED = 10
-# Fewer than the variables that a statement of SQLite may have.
-_IDS = 5_000
 # Of the texts to choose from, those on people's screens; those that the random share and the order
 # of import hand out next, which want a suggestion, too; and those that the last model wanted most.
 # The rest is drawn.
@@ -286,7 +284,7 @@ def texts_after(access: ProjectAccess, text_id: int, count: int) -> dict[int, st
 
 def _texts(connection: Connection, ids: Sequence[int]) -> dict[int, str]:
     found: dict[int, str] = {}
-    for start in range(0, len(ids), _IDS):
-        part = select(TextRow.id, TextRow.text).where(TextRow.id.in_(ids[start : start + _IDS]))
+    for some in in_parts(ids):
+        part = select(TextRow.id, TextRow.text).where(TextRow.id.in_(some))
         found.update(connection.execute(part).tuples().all())
     return found

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import select
 
 from malmoi.labels.access import ProjectAccess
+from malmoi.labels.connection import in_parts
 from malmoi.labels.final_label_rule import final_label, has_label
 from malmoi.labels.projects import read_labels
 from malmoi.labels.review import reviewed_texts
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 # Drawn by lottery: a first look is enough.
 MOST_TEXTS = 2_000
-_TEXTS = 500
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,8 +68,8 @@ def typical_words(access: ProjectAccess, *, count: int = 12) -> TypicalWords:
             .limit(MOST_TEXTS)
         )
         ids = list(connection.scalars(query))
-        for start in range(0, len(ids), _TEXTS):
-            for text in reviewed_texts(access, connection, ids[start : start + _TEXTS]):
+        for some in in_parts(ids):
+            for text in reviewed_texts(access, connection, some):
                 own = [vote.labels for vote in text.votes if vote.annotator == access.person.name]
                 final = final_label(text)
                 given = (final.labels if final else ()) if sees_all else own[0]
