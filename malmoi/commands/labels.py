@@ -12,11 +12,8 @@ from malmoi.errors import InputError
 from malmoi.messages import Phrase
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from malmoi.labels.access import ProjectAccess
     from malmoi.labels.access_keys import KeyKind
-    from malmoi.labels.erased_files import Erasure
     from malmoi.labels.project import Project
     from malmoi.labels.projects import ProjectStore
     from malmoi.labels.text_import import ImportReport
@@ -286,8 +283,14 @@ def _erase(settings: LabelsSettings) -> None:
     if wants_texts:
         wanted = wanted_texts(accesses, settings.text_id, settings.text)
     erasure = plan_erasure(accesses, wanted)
-    for line in _told(erasure):
-        print(line, file=sys.stderr)
+    for where, phrase in erasure.lines():
+        told = phrase if isinstance(where, Path) else f"{where}: {phrase}"
+        print(told, file=sys.stderr)
+    print(
+        "not reached: backups in other folders (erase there with --database) and pg_dump's, files "
+        "that people have exported or downloaded, models that were published",
+        file=sys.stderr,
+    )
     if erasure.is_empty:
         raise InputError("expected something to erase, found nothing of it")
     if not settings.yes:
@@ -307,32 +310,6 @@ def _operator() -> str:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):  # a user without a name, as in a container
         return LOCAL_NAME
-
-
-def _told(erasure: "Erasure") -> "Iterator[str]":
-    """What goes, and what cannot be reached."""
-    name = erasure.wanted.person
-    for one in erasure.found:
-        acts = f"{one.acts:,} acts and {one.decisions:,} decisions"
-        if name is None:
-            whole = "the whole project: " if erasure.wanted.is_project else ""
-            yield f"{one.name}: {whole}{len(one.texts):,} texts with {acts}, {one.rows:,} rows"
-        else:
-            yield f"{one.name}: the name of {acts}, and in {one.rows:,} other rows"
-        if one.mentions:
-            yield f"{one.name}: {one.mentions:,} texts, notes or guidelines that name it stay"
-    for path in erasure.runs:
-        yield f"{path}: a model that has learnt such a text goes, with its predictions"
-    for path in erasure.uploads:
-        yield f"{path}: uploads, or an export that waits for its download, go"
-    for path in erasure.backups:
-        yield f"{path}: erased in this copy, too"
-    for path in erasure.unread:
-        yield f"{path}: cannot be looked into, or is not finished; see to it yourself"
-    yield (
-        "not reached: backups in other folders (erase there with --database) and pg_dump's, files "
-        "that people have exported or downloaded, models that were published"
-    )
 
 
 def _export(settings: LabelsSettings, file: Path) -> None:

@@ -24,11 +24,17 @@ from malmoi.labels.schema import open_engine
 from malmoi.labels.stored_text import text_hash
 from malmoi.labels.tables import ERASED, ProjectRow
 from malmoi.labels.vector_index import drop_vectors
+from malmoi.messages import Phrase
 from malmoi.paths import home, runs
 from malmoi.text.reading.delimited import LONGEST_CSV_FIELD_CHARACTERS
 from malmoi.text.reading.spreadsheet_cells import unguarded
 
 _COPIES = ("*.db", "*/*.db")
+_LEARNT = Phrase("The model {name} with its report: it has learnt such a text")
+_COPIED = Phrase("In the backup {name}, too")
+_UNREAD = Phrase(
+    "{name} cannot be looked into, or its training is not finished: see to it yourself"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +63,43 @@ class Erasure:
     def is_empty(self) -> bool:
         """Whether there is nothing of it anywhere; uploads cannot be looked into."""
         return not (self.found or self.runs or self.backups)
+
+    def lines(self) -> Iterator[tuple[str | Path, Phrase]]:
+        """What goes and what cannot be looked into: where, and a sentence, which names a path."""
+        for one in self.found:
+            if self.wanted.person is not None:
+                name = Phrase(
+                    "The name of {acts:label}, {decisions:,} decisions and {rows:,} other entries; "
+                    "what they say stays, under a name that says nothing",
+                    acts=one.acts,
+                    decisions=one.decisions,
+                    rows=one.rows,
+                )
+                yield one.name, name
+            else:
+                texts = Phrase(
+                    "{texts:text} with {acts:label}, skips and notes, {decisions:,} decisions and "
+                    "all columns of the files",
+                    texts=len(one.texts),
+                    acts=one.acts,
+                    decisions=one.decisions,
+                )
+                yield one.name, texts
+            if one.mentions:
+                stays = Phrase(
+                    "What stays: {mentions:,} texts, notes or guidelines that have it in them",
+                    mentions=one.mentions,
+                )
+                yield one.name, stays
+        if self.uploads:
+            waiting = Phrase(
+                "{uploads:,} folders of uploads, and of exports that wait for their download",
+                uploads=len(self.uploads),
+            )
+            yield str(self.uploads[0].parent), waiting
+        of_paths = ((_LEARNT, self.runs), (_COPIED, self.backups), (_UNREAD, self.unread))
+        for phrase, paths in of_paths:
+            yield from ((path, Phrase(phrase, name=path)) for path in paths)
 
 
 def plan_erasure(accesses: Sequence[ProjectAccess], wanted: Wanted) -> Erasure:

@@ -1,5 +1,6 @@
 """Erasing for good, as a law may ask for: a text, a person's name, or the open project."""
 
+from pathlib import Path
 from typing import Literal
 
 import streamlit as st
@@ -82,7 +83,9 @@ def _draw_plan(what: What, plan: Erasure) -> None:
     if plan.is_empty:
         st.info(say("There is nothing of it in this project."), icon=":material/search_off:")
         return
-    st.markdown("\n".join(f"- {line}" for line in _lines(what, plan)))
+    # Of a path its last part: the others are of the server's machine.
+    lines = [say(phrase, name=escaped(Path(where).name)) for where, phrase in plan.lines()]
+    st.markdown("\n".join(f"- {line}" for line in lines))
     st.caption(
         say(
             "What cannot be reached from here: backups in other folders and of database servers, "
@@ -97,58 +100,6 @@ def _draw_plan(what: What, plan: Erasure) -> None:
         disabled=not sure,
     ):
         _erase(what, plan)
-
-
-def _lines(what: What, plan: Erasure) -> list[str]:
-    lines = []
-    for one in plan.found:
-        if what == "person":
-            lines.append(
-                say(
-                    "The name of {acts:label}, {decisions:,} decisions and {rows:,} other entries; "
-                    "what they say stays, under a name that says nothing",
-                    acts=one.acts,
-                    decisions=one.decisions,
-                    rows=one.rows,
-                )
-            )
-        else:
-            lines.append(
-                say(
-                    "{texts:text} with {acts:label}, skips and notes, {decisions:,} decisions and "
-                    "all columns of the files",
-                    texts=len(one.texts),
-                    acts=one.acts,
-                    decisions=one.decisions,
-                )
-            )
-        if one.mentions:
-            lines.append(
-                say(
-                    "What stays: {mentions:,} texts, notes or guidelines that have it in them",
-                    mentions=one.mentions,
-                )
-            )
-    lines += [
-        say("The model {name} with its report: it has learnt such a text", name=escaped(path.name))
-        for path in plan.runs
-    ]
-    if plan.uploads:
-        lines.append(
-            say(
-                "{uploads:,} folders of uploads, and of exports that wait for their download",
-                uploads=len(plan.uploads),
-            )
-        )
-    lines += [say("In the backup {name}, too", name=escaped(path.name)) for path in plan.backups]
-    lines += [
-        say(
-            "{name} cannot be looked into, or its training is not finished: see to it yourself",
-            name=escaped(path.name),
-        )
-        for path in plan.unread
-    ]
-    return lines
 
 
 def _erase(what: What, plan: Erasure) -> None:
