@@ -60,7 +60,7 @@ def _bad_rows() -> BadRows:
 
 @dataclass(kw_only=True)
 class ImportReport:
-    """What an import did: the rows that were read, what came of them, what was left out and why.
+    """What an import did, or several: the rows that were read, and what was left out and why.
 
     Attributes:
         import_id: in the database.
@@ -73,6 +73,7 @@ class ImportReport:
         model: whose suggestions they are; None where there are none.
         renamed: people of another machine who have no name, and under which one they came in.
         was_done: the same texts had come in before, and none was written.
+        known: files of which that is so, where a report is of several imports.
         bad_files: that cannot be read at all, or are empty.
         bad_rows: those without a text that can be read; the first 10,000 are kept.
         bad_labels: acts that were left out, likewise; the texts of their rows are in, and what else
@@ -90,6 +91,7 @@ class ImportReport:
     model: str | None = None
     renamed: dict[str, str] = field(default_factory=dict)
     was_done: bool = False
+    known: int = 0
     bad_files: list[InputError] = field(default_factory=list)
     bad_rows: BadRows = field(default_factory=_bad_rows)
     bad_labels: BadRows = field(default_factory=_bad_rows)
@@ -101,6 +103,11 @@ class ImportReport:
         return self.rows - self.new_texts
 
     @property
+    def is_new(self) -> bool:
+        """Whether anything comes in that the project has not."""
+        return bool(self.new_texts or self.labels or self.suggestions)
+
+    @property
     def left_out(self) -> list[InputError]:
         """What is wrong with files, rows and labels that were left out, as far as it was kept."""
         return [*self.bad_files, *self.bad_rows.first, *self.bad_labels.first]
@@ -109,6 +116,24 @@ class ImportReport:
     def left_out_count(self) -> int:
         """How many files, rows and labels were left out."""
         return len(self.bad_files) + self.bad_rows.count + self.bad_labels.count
+
+    def add(self, done: "ImportReport", files: int) -> None:
+        """Count in an import of so many files; of texts that had come in before only the labels."""
+        if done.was_done:
+            self.known += files
+        else:
+            self.rows += done.rows
+            self.new_texts += done.new_texts
+        self.labels += done.labels
+        self.verdicts += done.verdicts
+        self.suggestions += done.suggestions
+        self.renamed |= done.renamed
+        self.leave_out(done.left_out, done.left_out_count)
+
+    def leave_out(self, errors: Sequence[InputError], count: int) -> None:
+        """Count in what was left out, and keep what is wrong with the first of it."""
+        self.bad_rows.first += errors[: BAD_ROWS_KEPT - len(self.bad_rows.first)]
+        self.bad_rows.count += count
 
     def leave_label_out(self, place: str, error: InputError) -> None:
         """Take note of an act that does not fit."""

@@ -1,8 +1,7 @@
 """Files into a project: in the background, with a bar, and what was wrong with them at the end."""
 
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import streamlit as st
 
@@ -18,9 +17,9 @@ from malmoi.app.rows_left_out import draw_left_out, explain_file, offer_left_out
 from malmoi.app.visit import OpenProject
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
-from malmoi.labels.acts_here import VERDICTS, Verdict
+from malmoi.labels.acts_here import VERDICTS
 from malmoi.labels.importing import ImportPhase, Trial, WayOfReading, import_files, try_import
-from malmoi.labels.text_import import BAD_ROWS_KEPT, ImportReport, NoTextsError
+from malmoi.labels.text_import import ImportReport, NoTextsError
 from malmoi.text.reading.bad_rows import BadRows
 from malmoi.text.reading.records import iter_whole_rows
 from malmoi.text.reading.sources import Source
@@ -42,52 +41,6 @@ class ImportOrder:
     is_trial: bool = False
 
 
-@dataclass(kw_only=True)
-class ImportOutcome:
-    """What all groups of an order gave together.
-
-    Attributes:
-        bad: what was left out, and why; the first 10,000.
-        bad_count: how many rows and files that is.
-        known: files that had been imported before.
-        verdicts: what became of labels that are not simply new.
-        renamed: people of other machines, and how each is called there.
-    """
-
-    rows: int = 0
-    new_texts: int = 0
-    duplicates: int = 0
-    labels: int = 0
-    bad: list[InputError] = field(default_factory=list)
-    bad_count: int = 0
-    known: int = 0
-    verdicts: Counter[Verdict] = field(default_factory=Counter)
-    suggestions: int = 0
-    renamed: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def is_new(self) -> bool:
-        """Whether anything comes in that the project has not."""
-        return bool(self.new_texts or self.labels or self.suggestions)
-
-    def add(self, done: ImportReport, files: int) -> None:
-        """Count a group in."""
-        self.rows += done.rows
-        self.new_texts += 0 if done.was_done else done.new_texts
-        self.duplicates += 0 if done.was_done else done.duplicates
-        self.labels += done.labels
-        self.known += files if done.was_done else 0
-        self.verdicts += done.verdicts
-        self.suggestions += done.suggestions
-        self.renamed |= done.renamed
-        self.leave_out(done.left_out, done.left_out_count)
-
-    def leave_out(self, errors: Sequence[InputError], count: int) -> None:
-        """Count in what was left out, and keep what is wrong with the first of it."""
-        self.bad_count += count
-        self.bad += errors[: BAD_ROWS_KEPT - len(self.bad)]
-
-
 def start_import(access: ProjectAccess, order: ImportOrder) -> Job:
     """Begin an import, or the trial of one, in the background.
 
@@ -97,7 +50,7 @@ def start_import(access: ProjectAccess, order: ImportOrder) -> Job:
     with access.reading("admin"):
         pass  # asked at every batch, too; a refusal at once is clearer than one in the background
 
-    def work(job: Job) -> ImportOutcome:
+    def work(job: Job) -> ImportReport:
         outcome = _import(access, order, job)
         if not order.is_trial and (outcome.new_texts or outcome.labels):
             after_import(access)
@@ -112,8 +65,8 @@ def start_import(access: ProjectAccess, order: ImportOrder) -> Job:
     )
 
 
-def _import(access: ProjectAccess, order: ImportOrder, job: Job) -> ImportOutcome:
-    outcome, trial = ImportOutcome(), Trial()
+def _import(access: ProjectAccess, order: ImportOrder, job: Job) -> ImportReport:
+    outcome, trial = ImportReport(import_id=0), Trial()
     # A trial does little more than counting would.
     counts = [0 if order.is_trial else _count(*group, job) for group in order.groups]
     total = sum(counts) or None
@@ -135,7 +88,7 @@ def _import(access: ProjectAccess, order: ImportOrder, job: Job) -> ImportOutcom
         except NoTextsError as error:
             outcome.leave_out(error.errors, error.count)
         except InputError as error:
-            outcome.leave_out([error], 1)
+            outcome.bad_files.append(error)
         before += rows
     return outcome
 
@@ -200,8 +153,8 @@ def ask_to_import(job: Job) -> bool:
         else:
             st.markdown(say("**Nothing has come in yet. So it would be:**"))
             st.markdown("\n".join(f"- {part}" for part in _parts(outcome)))
-            if outcome.bad_count:
-                draw_left_out(outcome.bad, outcome.bad_count)
+            if outcome.left_out_count:
+                draw_left_out(outcome.left_out, outcome.left_out_count)
         with st.container(horizontal=True):
             is_confirmed = st.button(
                 say("Import it so"),
@@ -220,12 +173,12 @@ def _draw_end(project: OpenProject, key: Key, job: Job, *, leads_on: bool) -> No
     outcome = job.result
     if job.error is not None:
         explain_file(say("The texts were not imported."), job.error)
-    elif isinstance(outcome, ImportOutcome):
+    elif isinstance(outcome, ImportReport):
         if outcome.rows or outcome.known:
             listed = ", ".join(_parts(outcome))
             st.success(say("Imported: ") + listed + ".", icon=":material/check:")
-        if outcome.bad_count:
-            draw_left_out(outcome.bad, outcome.bad_count)
+        if outcome.left_out_count:
+            draw_left_out(outcome.left_out, outcome.left_out_count)
     else:
         st.warning(
             say(
@@ -242,19 +195,19 @@ def _draw_end(project: OpenProject, key: Key, job: Job, *, leads_on: bool) -> No
             icon=":material/play_arrow:",
         ):
             # Rows that were left out stay to be looked at and downloaded.
-            if isinstance(outcome, ImportOutcome) and not outcome.bad_count:
+            if isinstance(outcome, ImportReport) and not outcome.left_out_count:
                 jobs().forget(key)
                 count_again()
             open_project(project.project.name, to_label=True)
-        if isinstance(outcome, ImportOutcome) and outcome.bad_count:
-            offer_left_out(outcome.bad)
+        if isinstance(outcome, ImportReport) and outcome.left_out_count:
+            offer_left_out(outcome.left_out)
         if st.button(say("OK"), key=f"seen-{key[1]}", icon=":material/done:"):
             jobs().forget(key)
             count_again()
             st.rerun()
 
 
-def _parts(outcome: ImportOutcome) -> list[str]:
+def _parts(outcome: ImportReport) -> list[str]:
     """What comes in, and what of the files does not."""
     parts = [say("{new_texts:new text}", new_texts=outcome.new_texts)]
     if outcome.duplicates:

@@ -18,7 +18,7 @@ from malmoi.app.projects.file_choice import (
     with_label_columns,
 )
 from malmoi.app.projects.guideline import edit_guideline
-from malmoi.app.projects.imports import ImportOrder, ImportOutcome, start_import
+from malmoi.app.projects.imports import ImportOrder, start_import
 from malmoi.app.projects.label_rows import (
     as_typed,
     draw_heads,
@@ -32,6 +32,7 @@ from malmoi.app.visit import Visit
 from malmoi.errors import InputError
 from malmoi.labels.label_names import nearly_equal
 from malmoi.labels.project import NewProject, ProjectLabel, ProjectSettings, TaskKind
+from malmoi.labels.text_import import ImportReport
 from malmoi.messages import Phrase
 
 _FORM = "new_project_form"
@@ -130,7 +131,7 @@ def make_project(visit: Visit, new: NewProject, order: ImportOrder | None) -> No
             job = start_import(access, order)
             job.wait(_PATIENCE)
         outcome = job.result
-        to_label = isinstance(outcome, ImportOutcome) and not outcome.bad_count
+        to_label = isinstance(outcome, ImportReport) and not outcome.left_out_count
     # Who has texts without a flaw labels at once; else they see first what is wrong.
     open_project(new.name, to_label=to_label)
 

@@ -8,7 +8,7 @@ from typing import Any
 from streamlit.testing.v1 import AppTest
 
 from malmoi.app.jobs import import_key, jobs
-from malmoi.app.projects.imports import ImportOrder, ImportOutcome, start_import
+from malmoi.app.projects.imports import ImportOrder, start_import
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.annotating import Act, save_acts
 from malmoi.labels.connection import database_url
@@ -16,6 +16,7 @@ from malmoi.labels.importing import WayOfReading
 from malmoi.labels.people import Person
 from malmoi.labels.project import NewProject, ProjectLabel
 from malmoi.labels.projects import ProjectStore
+from malmoi.labels.text_import import ImportReport
 from malmoi.text.reading.sources import Source, source_of_upload
 
 MAIN = Path(__file__).parents[3] / "app" / "main.py"
@@ -60,11 +61,11 @@ def made(
 
 def finish(
     access: ProjectAccess, *sources: Source, way: WayOfReading | None = None
-) -> ImportOutcome:
+) -> ImportReport:
     running = start_import(access, ImportOrder(groups=[(way or WayOfReading(), sources)]))
     assert running.wait(120) and running.error is None
     jobs().forget(import_key(access.engine, access.project_id))
-    assert isinstance(running.result, ImportOutcome)
+    assert isinstance(running.result, ImportReport)
     return running.result
 
 

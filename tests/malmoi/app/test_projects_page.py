@@ -382,7 +382,7 @@ def test_how_an_import_ended_is_told_until_labelling_begins_but_bad_rows_stay(
     way = WayOfReading(options=ReadOptions(skip_bad_rows=True))
     running = start_import(access, ImportOrder(groups=[(way, [file])]))
     assert running.wait(120) and running.error is None
-    assert (running.result.bad_count > 0) is stays
+    assert (running.result.left_out_count > 0) is stays
     page = open_page()
     page.button(key=f"label-{access.project_id}").click().run()
     assert not page.exception

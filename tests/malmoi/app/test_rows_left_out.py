@@ -41,8 +41,8 @@ def test_what_is_wrong_with_a_file_is_told_in_korean(workplace: Path) -> None:
         source = source_of_upload(name, data if isinstance(data, bytes) else data.encode())
         way = WayOfReading(options=ReadOptions(text_column="text" if "text" in str(data) else None))
         outcome = finish(made(name=str(number)), source, way=way)
-        assert outcome.bad_count, data
-        told = left_out_table(outcome.bad).to_numpy().tolist()
-        assert told and all(re.search("[가-힣]", why) for _, why in told), outcome.bad
+        assert outcome.left_out_count, data
+        told = left_out_table(outcome.left_out).to_numpy().tolist()
+        assert told and all(re.search("[가-힣]", why) for _, why in told), outcome.left_out
         if place is not None:
             assert [where for where, _ in told] == [place], data
