@@ -56,7 +56,6 @@ _KOREAN_STYLE = """
 
 
 def draw_chrome() -> None:
-    """Draw what no page shows itself."""
     spoken = language()
     st.html(_STYLE)
     if spoken == "ko":

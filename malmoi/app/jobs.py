@@ -107,7 +107,6 @@ class Jobs:
     """The jobs of one server; the latest of each key is kept until somebody has seen it."""
 
     def __init__(self) -> None:
-        """None yet."""
         self._lock = threading.Lock()
         self._jobs: dict[Key, Job] = {}
 

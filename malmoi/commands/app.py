@@ -22,7 +22,6 @@ class AppSettings:
 
 
 def main(settings: AppSettings) -> None:
-    """Become the server of the app."""
     importlib.import_module("streamlit")  # where it is not installed, that is one line
     flags = [f"--server.port={settings.port}", f"--server.address={settings.address}"]
     command = [sys.executable, "-m", "streamlit", "run", str(_SCRIPT), *flags]

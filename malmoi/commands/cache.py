@@ -20,7 +20,6 @@ class CacheSettings:
 
 
 def main(settings: CacheSettings) -> None:
-    """List the entries, or remove them."""
     if settings.clear:
         print(f"removed {_mebibytes(bound(max_bytes=0))} from {CACHE}")
         return

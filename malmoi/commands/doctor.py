@@ -63,7 +63,6 @@ class Finding:
 
 
 def main(settings: DoctorSettings) -> None:
-    """Print every section."""
     sections: dict[str, Callable[[], Iterator[Finding]]] = {
         "Installed": _installed,
         "Features": _features,

@@ -21,7 +21,6 @@ class ExportSettings:
 
 
 def main(settings: ExportSettings) -> None:
-    """Write the folder."""
     from malmoi.errors import InputError
     from malmoi.installed import INSTALL_TORCH, TORCH, need
     from malmoi.model_folders import check_source

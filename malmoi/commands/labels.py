@@ -115,7 +115,6 @@ class LabelsSettings:
 
 
 def main(settings: LabelsSettings) -> None:
-    """List, export or back up."""
     if settings.action == "list":
         _list(settings)
         return

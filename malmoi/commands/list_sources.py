@@ -26,7 +26,6 @@ class ListSettings:
 
 
 def main(settings: ListSettings) -> None:
-    """Print the table."""
     rows = [_row(source, settings.data) for source in sources().values()]
     rows.append(_hub_row(settings.data))
     if is_terminal():

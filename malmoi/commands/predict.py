@@ -70,7 +70,6 @@ class PredictSettings:
 
 
 def main(settings: PredictSettings) -> None:
-    """Label all inputs."""
     _check(settings)
     from malmoi.text.reading.sources import find_all_sources
 

@@ -61,7 +61,6 @@ class BeforeAfter:
 
 
 def main(settings: SampleSettings) -> None:
-    """Draw, clean and print."""
     records: Iterable[Record] = iter_records(
         settings.path,
         options=settings.reading,

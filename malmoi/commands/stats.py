@@ -54,7 +54,6 @@ class StatsSettings:
 
 
 def main(settings: StatsSettings) -> None:
-    """Count and print."""
     records: Iterable[Record] = iter_records(
         settings.path,
         label_column=settings.label_column,

@@ -59,7 +59,6 @@ class TokenizedTexts:
 
     @property
     def texts(self) -> int:
-        """How many texts there are, N."""
         return len(self.was_cut)
 
     @property

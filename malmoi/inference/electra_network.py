@@ -196,7 +196,6 @@ class _Graph:
         return self.node("Mul", product, self.node("Mul", scale, columns))
 
     def model(self, outputs: int) -> onnx.ModelProto:
-        """The finished network."""
         texts = ["texts", "tokens"]
         inputs = [helper.make_tensor_value_info(name, TensorProto.INT64, texts) for name in INPUTS]
         logits = helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["texts", outputs])

@@ -57,6 +57,5 @@ class OnnxEngine:
         self._inputs = [item.name for item in self._session.get_inputs()]
 
     def logits(self, batch: PaddedBatch) -> np.ndarray:
-        """See `Engine`."""
         inputs = {name: getattr(batch, name) for name in self._inputs}
         return self._session.run(self._outputs, inputs)[0]

@@ -63,7 +63,6 @@ class Part:
 
     @property
     def rows(self) -> int:
-        """How many rows it has."""
         return sum(chosen.rows for chosen in self.ranges)
 
 
@@ -81,7 +80,6 @@ class Cut:
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
         return sum(part.rows for part in self.parts)
 
     @property

@@ -84,7 +84,6 @@ class Survey:
     columns: dict[str, str] = field(default_factory=dict)
 
     def add(self, row: Record) -> None:
-        """Count a row."""
         self.rows += 1
         for name, cell in row.cells.items():
             kind = _kind(cell)

@@ -24,7 +24,6 @@ def has_values(task: Task) -> bool:
 
 
 def reads_pairs(task: str) -> bool:
-    """Whether a row has two texts."""
     return task in ("pair", "pair-regression")
 
 

@@ -54,7 +54,6 @@ class FastTokenizer:
     """
 
     def __init__(self, serialized: str, description: ModelDescription) -> None:
-        """Read the text of a tokenizer.json."""
         self._serialized, self._description = serialized, description
         self._backend, from_end = _read(serialized)
         read = json.loads(serialized)
@@ -137,13 +136,11 @@ class SlowTokenizer:
     """A tokenizer that only transformers has."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, description: ModelDescription) -> None:
-        """See `FastTokenizer`."""
         self._tokenizer, self._description = tokenizer, description
         self.uninformative_ids: Sequence[int] = list(tokenizer.all_special_ids)
         self._lock = threading.Lock()
 
     def __call__(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> TokenizedTexts:
-        """See `FastTokenizer`."""
         with self._lock:
             tokens = tokenize_all(self._tokenizer, texts, self._description.max_length, pairs=pairs)
         return tokens if self._description.token_types else replace(tokens, second_from=None)

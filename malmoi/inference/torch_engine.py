@@ -136,7 +136,6 @@ class TorchEngine:
         self._logits = logits_of(model)
 
     def logits(self, batch: PaddedBatch) -> np.ndarray:
-        """See `Engine`."""
         one_thread_after_fork(os.getpid())
         inputs = {
             "input_ids": batch.input_ids,

@@ -47,11 +47,9 @@ class DoccanoReader:
             yield ImportedAct(key="1", kind="note", note="\n".join(map(str, comments)))
 
     def kept(self, cells: Mapping[str, Any], text_column: str) -> Mapping[str, Any]:
-        """See `LabelReader`: all."""
         return cells
 
     def require_labels(self) -> None:
-        """See `LabelReader`."""
         if not self.has_labels:
             raise without_labels(self.name, _LABEL_KEYS)
 

@@ -48,7 +48,6 @@ class LabelColumnReader:
     def read(
         self, cells: Mapping[str, Any], kind: TaskKind, names: Collection[str]
     ) -> Iterator[ImportedAct | InputError]:
-        """See `LabelReader`."""
         cells = with_inner_keys(dict(cells))
         self.has_labels = self.has_labels or self.label_column in cells
         try:
@@ -78,11 +77,9 @@ class LabelColumnReader:
         return person_of(cells.get(column), prefix)
 
     def kept(self, cells: Mapping[str, Any], text_column: str) -> Mapping[str, Any]:
-        """See `LabelReader`: all."""
         return cells
 
     def require_labels(self) -> None:
-        """See `LabelReader`."""
         if not self.has_labels:
             raise InputError(
                 "expected a column {label_column!r} with labels, found none of that name; the "

@@ -82,7 +82,6 @@ class LabelStudioReader:
     def read(
         self, cells: Mapping[str, Any], kind: TaskKind, names: Collection[str]
     ) -> Iterator[ImportedAct | InputError]:
-        """See `LabelReader`."""
         self.has_labels = self.has_labels or any(key in cells for key in ANNOTATIONS)
         self.has_predictions = self.has_predictions or _PREDICTIONS in cells
         self.all_choices.update(dict.fromkeys(choices_in(cells)))

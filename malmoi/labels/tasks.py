@@ -76,7 +76,6 @@ class TaskDefinition:
 
     @property
     def label_names(self) -> list[str]:
-        """The names of the labels, in order."""
         return [label.name for label in self.labels]
 
 

@@ -7,7 +7,7 @@ those of each table are moved behind the last that is there.
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from itertools import groupby, islice
 from pathlib import Path
@@ -66,14 +66,8 @@ _NAMED_IN_DETAILS: dict[str, type[Base]] = {
 }
 
 
-def export_project(
-    access: ProjectAccess, path: Path, progress: Callable[[int], None] | None = None
-) -> int:
-    """Write all of a project; the file appears when it is whole.
-
-    Args:
-        access: of an admin.
-        progress: called with the rows written so far.
+def export_project(access: ProjectAccess, path: Path) -> int:
+    """Write all of a project, for an admin; the file appears when it is whole.
 
     Returns:
         How many texts are in it.
@@ -81,7 +75,7 @@ def export_project(
     Raises:
         InputError: the person is no admin.
     """
-    texts = written = 0
+    texts = 0
     with (
         access.reading("admin") as connection,
         file_at_once(path) as scratch,
@@ -94,13 +88,13 @@ def export_project(
                 _of_project(row, access.project_id), execution_options={"yield_per": _ROWS}
             )
             for values in found.mappings():
-                cells = {name: _as_json(value) for name, value in values.items()}
-                line = json.dumps([_short(row), cells], ensure_ascii=False)
+                line = json.dumps(
+                    [_short(row), dict(values)],
+                    ensure_ascii=False,
+                    default=lambda moment: moment.astimezone(UTC).isoformat(),
+                )
                 file.write(f"{line}\n")
                 texts += row is TextRow
-                written += 1
-                if progress is not None and not written % _ROWS:
-                    progress(written)
     return texts
 
 
@@ -117,10 +111,6 @@ def _of_project(row: type[Base], project: int) -> Select[Any]:
     if "project_id" in table.c:
         return query.where(table.c.project_id == project)
     return query.join(TextRow, TextRow.id == table.c.text_id).where(TextRow.project_id == project)
-
-
-def _as_json(value: Any) -> Any:
-    return value.astimezone(UTC).isoformat() if isinstance(value, datetime) else value
 
 
 def import_project(
@@ -189,7 +179,12 @@ def _write(
             if table.name == ProjectRow.__tablename__:
                 (project,) = values
                 project["name"] = checked_name(name or project["name"], Phrase("a project"))
-                _refuse_known(connection, project["name"])
+                same = select(ProjectRow.id).where(ProjectRow.name == project["name"])
+                if connection.scalar(same) is not None:
+                    raise InputError(
+                        "expected a new name for a project, found {project}, which another one has",
+                        project=project["name"],
+                    )
                 project_id = project["id"]
             _insert(connection, table, values, path)
     if not project_id:
@@ -203,14 +198,6 @@ def _write(
                 )
             )
     return project_id
-
-
-def _refuse_known(connection: Connection, name: str) -> None:
-    if connection.scalar(select(ProjectRow.id).where(ProjectRow.name == name)) is not None:
-        raise InputError(
-            "expected a new name for a project, found {project}, which another one has",
-            project=name,
-        )
 
 
 def _insert(connection: Connection, table: Table, values: list[dict[str, Any]], path: Path) -> None:

@@ -101,7 +101,6 @@ class ProjectModels:
     """The models of some projects, kept loaded."""
 
     def __init__(self) -> None:
-        """Nothing is loaded yet."""
         self._loaded: OrderedDict[tuple[Path, float], _Loaded] = OrderedDict()
 
     def of(self, project: Project) -> ProjectModel | ModelProblem | None:

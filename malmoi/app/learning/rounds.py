@@ -143,7 +143,6 @@ class Learner:
     """
 
     def __init__(self) -> None:
-        """Nothing is loaded yet."""
         self._trainers: OrderedDict[tuple[str, int], QuickTrainer] = OrderedDict()
         self._encoders: list[FrozenEncoder] = []
         self._sentences: SentenceEncoder | None = None

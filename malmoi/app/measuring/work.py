@@ -20,7 +20,6 @@ _FEWEST_BARS = 8
 
 
 def draw_work(open_project: OpenProject) -> None:
-    """Draw the part."""
     numbers = cached_result(open_project, "numbers", lambda: project_numbers(open_project.access))
     _draw_progress(open_project, numbers)
     if not numbers.annotators:

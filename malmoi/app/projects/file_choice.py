@@ -306,8 +306,3 @@ def _show_sample(preview: FilePreview, text: int, label: int | None) -> None:
         lines.append(say("Encoding: {encoding}", encoding=encoding))
     if lines:
         st.caption(" · ".join(lines))
-
-
-def with_label_columns(chosen: Sequence[ChosenFile]) -> list[ChosenFile]:
-    """Those that are to be imported with their labels."""
-    return [one for one in chosen if one.way.label_column is not None or one.way.origin != "table"]

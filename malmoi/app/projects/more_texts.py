@@ -18,7 +18,6 @@ _PATIENCE = 2.0
 
 
 def draw_more_texts(project: OpenProject) -> None:
-    """The form."""
     if not project.allows("admin"):
         st.info(say("Admins add texts. Ask an admin of the project."), icon=":material/lock:")
         return

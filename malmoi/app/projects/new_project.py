@@ -15,7 +15,6 @@ from malmoi.app.projects.file_choice import (
     ChosenTexts,
     as_order,
     choose_texts,
-    with_label_columns,
 )
 from malmoi.app.projects.guideline import edit_guideline
 from malmoi.app.projects.imports import ImportOrder, start_import
@@ -48,7 +47,6 @@ def new_form() -> str:
 
 
 def begin_new_form() -> None:
-    """Empty the form."""
     st.session_state[_FORM] = st.session_state.get(_FORM, 0) + 1
 
 
@@ -78,7 +76,8 @@ def draw_new_project(visit: Visit) -> None:
     names = typed_labels(typed or "")
     kind: TaskKind = st.session_state.get(f"{form}-kind") or "single"
     with of_files:
-        _offer_labels_of_files(with_label_columns(chosen), kind, form, names)
+        with_labels = [one for one in chosen if one.way.has_labels]
+        _offer_labels_of_files(with_labels, kind, form, names)
     labels, kind, guideline, settings = _draw_more(names, form)
     with of_files:
         for twins in nearly_equal(names):

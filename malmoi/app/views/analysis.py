@@ -43,7 +43,6 @@ _COMPARED = "analysis_compared"
 
 
 def show(visit: Visit) -> None:
-    """Draw the page."""
     open_project = visit.needs_project()
     if open_project is None:
         return

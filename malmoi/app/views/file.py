@@ -55,7 +55,6 @@ class _Order:
 
 
 def show(visit: Visit) -> None:
-    """Draw the page."""
     chosen = choose_model(visit)
     if chosen is None:
         return

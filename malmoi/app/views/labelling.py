@@ -27,7 +27,6 @@ _SMALL = f"""
 
 
 def show(visit: Visit) -> None:
-    """Draw the page."""
     open_project = visit.needs_project()
     if open_project is None:
         link_to("projects", say("Make a project"))

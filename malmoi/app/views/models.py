@@ -34,7 +34,6 @@ _HALF = 396  # pixels: half of a page 1280 wide, less the sidebar
 
 
 def show(visit: Visit) -> None:
-    """Draw the page."""
     models = available_models()
     chosen = choose_name(models, visit) if models else None
     section = choose_section("section", _SECTIONS)

@@ -26,7 +26,6 @@ _VIEWS = {
 
 
 def show(visit: Visit) -> None:
-    """Draw the page."""
     if (wanted := next_projects_view()) is not None:
         st.session_state[VIEW] = wanted
     fill_taken_labels()

@@ -74,7 +74,6 @@ class _Place:
 
 
 def show(visit: Visit) -> None:
-    """Draw the page."""
     open_project = visit.needs_project()
     if open_project is None:
         return

@@ -26,7 +26,6 @@ _SECTIONS = {
 
 
 def show(visit: Visit) -> None:
-    """Draw the page."""
     open_project = visit.needs_project()
     if open_project is None:
         return

@@ -44,7 +44,6 @@ class _Result:
 
 
 def show(visit: Visit) -> None:
-    """Draw the page."""
     chosen = choose_model(visit)
     if chosen is None:
         return

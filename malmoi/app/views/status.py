@@ -22,7 +22,6 @@ _PARTS = {
 
 
 def show(visit: Visit) -> None:
-    """Draw the page."""
     open_project = visit.needs_project()
     if open_project is None:
         return

@@ -42,7 +42,6 @@ _TIMES = {
 
 
 def show_training(visit: Visit) -> None:
-    """Draw it for the open project."""
     open_project = visit.needs_project()
     if open_project is None:
         return

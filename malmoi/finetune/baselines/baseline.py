@@ -39,7 +39,6 @@ class Baseline:
 
     @property
     def mean_f1(self) -> float:
-        """Mean of `fold_f1`."""
         return float(np.mean(self.fold_f1))
 
     @property

@@ -173,7 +173,6 @@ class _Reader:
         self._first_seen: dict[str, str] = {}
 
     def add(self, record: Record) -> None:
-        """Take a row."""
         pair, group = record.pair, None
         if self._form.group_column is not None:
             cell = record.cells[self._form.group_column]

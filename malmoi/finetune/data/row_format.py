@@ -43,5 +43,4 @@ class RowFormat:
 
     @property
     def paired(self) -> bool:
-        """Whether a row has two texts."""
         return reads_pairs(self.task)

@@ -114,7 +114,6 @@ class Optimizers:
         }
 
     def restore(self, pair: ElectraPair, state: dict[str, torch.Tensor]) -> None:
-        """Take back what `state` gave."""
         own = {
             id(parameter): optimizer
             for optimizer in self.members()

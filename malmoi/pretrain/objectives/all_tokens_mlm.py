@@ -55,11 +55,9 @@ class AllTokensMLM(EncoderObjective):
         return TokenLosses(losses=losses, scope=batch.real)
 
     def head_flops(self, config: ElectraConfig, masked: float) -> float:
-        """Both heads at every token."""
         return lm_head_flops(config, 1.0) + detection_head_flops(config)
 
     def head_products(self, config: ElectraConfig, tokens: int, masked: int) -> list[Product]:
-        """Both heads at every token."""
         return detection_head_products(config, tokens) + lm_head_products(config, tokens)
 
     def describe(self, row: dict[str, float]) -> str:

@@ -78,12 +78,10 @@ class CleaningReport:
 
     @property
     def read(self) -> int:
-        """Texts read."""
         return self._sum("read")
 
     @property
     def kept(self) -> int:
-        """Texts kept."""
         return self._sum("kept")
 
     @property

@@ -46,7 +46,6 @@ class CorpusCounts:
         self._digests = array("Q")
 
     def add(self, record: Record) -> None:
-        """Count one text."""
         text = record.text
         self._lengths[len(text)] += 1
         self._characters.update(text)

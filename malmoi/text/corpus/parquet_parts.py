@@ -53,7 +53,6 @@ class PartWriter:
         self._num_pending = len(rows) - whole
 
     def close(self) -> None:
-        """Write the last, smaller group."""
         if self._num_pending:
             self._write_group(pa.concat_tables(self._pending))
         self._pending, self._num_pending = [], 0
@@ -92,12 +91,10 @@ class FileWriter:
             self._write_row = self._write_cells
 
     def write(self, table: pa.Table) -> None:
-        """Append rows."""
         for row in table.to_pylist():
             self._write_row(row)
 
     def close(self) -> None:
-        """Finish the file."""
         self._file.close()
 
     def _write_cells(self, row: dict[str, Any]) -> None:

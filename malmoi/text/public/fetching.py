@@ -248,7 +248,6 @@ class _Bar:
         self._progress(self._name, self._there, self._total or None)
 
     def reset(self) -> None:
-        """Count from 0 again."""
         self._there = 0
 
     def close(self) -> None:

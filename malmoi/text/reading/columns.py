@@ -214,7 +214,6 @@ class HeaderAgain:
         self._firsts = {name, name.upper(), unicodedata.normalize("NFD", name)[:1], *" \t_-\ufeff"}
 
     def __call__(self, row: Sequence[object]) -> bool:
-        """Compare a row."""
         if len(self._names) < 2:
             return list(row) == self._header
         if len(row) <= self._place or _shown(row[self._place])[:1] not in self._firsts:

@@ -153,7 +153,6 @@ class _Reader:
     def read(
         self, rows: Iterator[Numbered], picks: Sequence[int], needed: Sequence[int]
     ) -> Iterator[Row]:
-        """As `Table.read`."""
         convert = self._convert
         moved = MovedRows(self._sample, needed[0])
         for line, row in rows:

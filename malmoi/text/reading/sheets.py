@@ -252,7 +252,6 @@ class _SheetReader:
         return found
 
     def read(self, picks: Sequence[int], needed: Sequence[int]) -> Iterator[Row]:
-        """As `Table.read`."""
         moved = MovedRows(self._sample, needed[0])
         for sheet in self._sheets:
             if (bare := sheet.bare_formula(picks)) is not None:

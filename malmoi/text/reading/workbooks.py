@@ -88,7 +88,6 @@ class _Part:
         self.close()
 
     def close(self) -> None:
-        """Close it."""
         self._stream.close()
 
     def read(self, size: int = -1) -> bytes:
