@@ -110,7 +110,11 @@ def _run(
         places["test"] = _place(test, *columns)
     paths = {name: place for name, place in places.items() if isinstance(place, str)}
     tables = [_table(places.get(name)) for name in ("data", "test")]
-    keys = tuple(f"{key}={_as_toml(settings[key])}" for key in settings if "." in key)
+    keys = tuple(
+        f"{key}={'none' if value is None else json.dumps(value, ensure_ascii=False, default=str)}"
+        for key, value in settings.items()
+        if "." in key
+    )
     others = {name: value for name, value in settings.items() if "." not in name}
     given = made_of(KfoldSettings, others | flags | paths | {"set": keys}, _SETTINGS)
     return CrossValidated(run(read_config(given, *tables)), *tables)
@@ -187,11 +191,6 @@ def _place(data: object, *named: str | None) -> str | Source:
 
 def _table(place: object) -> Source | None:
     return place if isinstance(place, Source) else None
-
-
-def _as_toml(value: object) -> str:
-    """A value as it would stand behind `--set`."""
-    return "none" if value is None else json.dumps(value, ensure_ascii=False, default=str)
 
 
 @contextmanager

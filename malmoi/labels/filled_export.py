@@ -99,7 +99,9 @@ def export_filled(
             _add_labels(access, connection, rows, labels, says, kind)
             for text_id, import_id, source, text, cells in rows:
                 text_column = text_columns.get((import_id, source), text_columns[0, ""])
-                found = {**_with_dates(columns_of_task(json.loads(cells)), source)}
+                found = dict(columns_of_task(json.loads(cells)))
+                if source.lower().endswith(_WORKBOOKS):
+                    found = {name: _as_date(cell) for name, cell in found.items()}
                 found[text_column] = text
                 row = [*(found.get(name) for name in own), *labels[text_id]]
                 for write in writers:
@@ -213,13 +215,6 @@ def _add_labels(
         unsure = UNSURE if said.unsure or text_id in looked_at else None
         label = as_cell(said.labels, kind)
         labels[text_id] = [label, MODEL, round(said.confidence, 4), unsure]
-
-
-def _with_dates(cells: Any, source: str) -> dict[str, Any]:
-    """The cells of a row; a workbook's dates are dates again."""
-    if not source.lower().endswith(_WORKBOOKS):
-        return dict(cells)
-    return {name: _as_date(cell) for name, cell in cells.items()}
 
 
 def _as_date(cell: Any) -> Any:

@@ -74,6 +74,8 @@ def _reply(
 
 def _answerer() -> Callable[[dict[str, Any]], dict[str, Any]]:
     """Imports take seconds, so they are after the reader of the input."""
+    import torch
+
     from malmoi.app.learning.rounds import Learner
     from malmoi.inference.vectors.sentence_encoder import SentenceEncoder, find_sentence_encoder
     from malmoi.labels.near_duplicates import group_alike
@@ -81,7 +83,7 @@ def _answerer() -> Callable[[dict[str, Any]], dict[str, Any]]:
     from malmoi.labels.projects import ProjectStore
     from malmoi.labels.vector_index import add_vectors
 
-    _set_threads()
+    torch.set_num_threads(max(1, min(_MOST_THREADS, (os.cpu_count() or 1) // 2)))
     learner = Learner()
     stores: dict[str, ProjectStore] = {}
 
@@ -108,12 +110,6 @@ def _answerer() -> Callable[[dict[str, Any]], dict[str, Any]]:
         return learner.learn(access, forced=request["forced"]).as_json()
 
     return answer
-
-
-def _set_threads() -> None:
-    import torch
-
-    torch.set_num_threads(max(1, min(_MOST_THREADS, (os.cpu_count() or 1) // 2)))
 
 
 if __name__ == "__main__":

@@ -59,7 +59,9 @@ def learn_stack(
     for size in range(1, len(parts) + 1):
         for chosen in combinations(parts, size):
             _, loss = _fit([few[name] for name in chosen], label_ids[::step])
-            best = min(best, (loss * (1 + _price(set(chosen) - set(always))), chosen))
+            paid = set(chosen) - set(always)
+            price = _PRICE * len(paid) + _ENCODER_PRICE * ("encoder" in paid)
+            best = min(best, (loss * (1 + price), chosen))
     weights, _ = _fit([np.asarray(logits[name], dtype=np.float64) for name in best[1]], label_ids)
     found = {name: w for name, w in zip(best[1], weights.tolist(), strict=True) if w > 0}
     # Where none is surer than chance, the labels get nearly equal probabilities, but in an order.
@@ -69,10 +71,6 @@ def learn_stack(
 def _spread(logits: np.ndarray) -> float:
     """Standard deviation around the mean of each text, on which no probability depends."""
     return float((logits - logits.mean(axis=1, keepdims=True)).std())
-
-
-def _price(parts: set[str]) -> float:
-    return _PRICE * len(parts) + _ENCODER_PRICE * ("encoder" in parts)
 
 
 def _fit(logits: list[np.ndarray], label_ids: np.ndarray) -> tuple[np.ndarray, float]:

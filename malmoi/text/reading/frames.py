@@ -50,7 +50,9 @@ def source_of_table(data: object, named: Sequence[str] = ()) -> Source:
     frame: Any = data
     if hasattr(frame, "to_pandas"):
         frame = frame.to_pandas()
-    elif isinstance(frame, Mapping) or (isinstance(frame, list) and _are_rows(frame)):
+    elif isinstance(frame, Mapping) or (
+        isinstance(frame, list) and frame and all(isinstance(row, Mapping) for row in frame)
+    ):
         try:
             frame = pd.DataFrame(frame)
         except ValueError as error:
@@ -68,10 +70,6 @@ def source_of_table(data: object, named: Sequence[str] = ()) -> Source:
         raise InputError("expected rows, found an empty table; add texts")
     check_columns(frame, named)
     return Source(name=TABLE, shown=TABLE, frame=frame)
-
-
-def _are_rows(data: Sequence[object]) -> bool:
-    return bool(data) and all(isinstance(row, Mapping) for row in data)
 
 
 def frame_table(frame: Any, notes: SourceNotes) -> Table:
