@@ -6,7 +6,7 @@ that no undo withdraws; a label and a skip are of one kind.
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
@@ -16,7 +16,6 @@ from sqlalchemy.orm import aliased
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess, database_time
 from malmoi.labels.label_book import LabelBook, ShownLabel
-from malmoi.labels.people import Person
 from malmoi.labels.projects import newest_guideline
 from malmoi.labels.stored_text import checked, checked_note, checked_request
 from malmoi.labels.tables import AnnotationRow, PlaceRow, TextRow
@@ -139,26 +138,6 @@ def save_acts(access: ProjectAccess, acts: Sequence[Act]) -> list[Saved]:
         return [writer.save(act) for act in acts]
 
 
-def save_acts_of_others(access: ProjectAccess, acts: Sequence[tuple[str, Act]]) -> list[Saved]:
-    """Append acts that other people did elsewhere, in one transaction; see `save_acts`.
-
-    No webhook hears of them.
-
-    Args:
-        access: of an admin.
-        acts: who did what; they need not be members.
-
-    Raises:
-        InputError: the person is no admin, or an act does not fit the project; nothing is saved.
-    """
-    with access.writing("admin") as connection:
-        writer = replace(_writer(access, connection), announces=False)
-        return [
-            replace(writer, access=replace(access, person=Person(name=name))).save(act)
-            for name, act in acts
-        ]
-
-
 def take_back(access: ProjectAccess, requests: Sequence[tuple[int, str]]) -> int:
     """Undo acts of the person that still hold, in one transaction; others are left as they are.
 
@@ -202,7 +181,6 @@ class _Writer:
     project: Mapping[str, Any]
     guideline_version: int
     now: datetime
-    announces: bool = True
 
     def save(self, act: Act) -> Saved:
         known = _row_of_request(self.connection, act.request_id)
@@ -243,8 +221,7 @@ class _Writer:
         if act.kind in _DECISIONS or (withdrawn and withdrawn["kind"] in _DECISIONS):
             self._hold(act.text_id, on_screen)
             recount(self.connection, self.project, [act.text_id])
-            if self.announces:
-                announce(self.access, self.connection, "text.labelled", {identifier: act.text_id})
+            announce(self.access, self.connection, "text.labelled", {identifier: act.text_id})
         return identifier
 
     def _refuse_another(self, known: dict[str, Any], act: Act) -> None:

@@ -15,8 +15,8 @@ from sqlalchemy import select
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.acts_here import ActsHere, import_request, known_requests
-from malmoi.labels.annotating import Act, save_acts_of_others
-from malmoi.labels.bulk_labels import save_labels_of_others
+from malmoi.labels.annotating import Act
+from malmoi.labels.bulk_labels import save_acts_of_others
 from malmoi.labels.doccano import DoccanoReader
 from malmoi.labels.label_book import LabelBook
 from malmoi.labels.label_column import LabelColumnReader
@@ -353,8 +353,8 @@ class _Labels:
     def _save(self, new: Sequence[_PlacedAct], ids: Mapping[str, int]) -> None:
         """Save what is new; what does not fit must not keep the rest out."""
         votes = [one for one in new if one.said.kind in ("label", "skip")]
-        self._save_some(votes, ids, self._save_votes)
-        self._save_some([one for one in new if one.said.kind == "note"], ids, self._save_notes)
+        notes = [one for one in new if one.said.kind == "note"]
+        self._save_some([*votes, *notes], ids, self._save_acts)
         for one in new:
             if one.said.kind == "decision":
                 self._save_some([one], ids, self._save_decision)
@@ -375,14 +375,10 @@ class _Labels:
             for one in some:
                 self._save_some([one], ids, save)
 
-    def _save_votes(self, some: Sequence[_PlacedAct], ids: Mapping[str, int]) -> int:
+    def _save_acts(self, some: Sequence[_PlacedAct], ids: Mapping[str, int]) -> int:
         acts = [(one.person, one.as_act(ids[one.text])) for one in some]
         times = {one.request_id: at for one in some if (at := one.said.labelled_at)}
-        return save_labels_of_others(self.access, acts, times)
-
-    def _save_notes(self, some: Sequence[_PlacedAct], ids: Mapping[str, int]) -> int:
-        acts = [(one.person, one.as_act(ids[one.text])) for one in some]
-        return sum(saved.new for saved in save_acts_of_others(self.access, acts))
+        return save_acts_of_others(self.access, acts, times)
 
     def _save_decision(self, some: Sequence[_PlacedAct], ids: Mapping[str, int]) -> int:
         (one,) = some

@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.annotating import Act, Suggestion, save_acts
-from malmoi.labels.bulk_labels import save_labels_of_others
+from malmoi.labels.bulk_labels import save_acts_of_others
 from malmoi.labels.people import Person
 from malmoi.labels.project import NewProject, ProjectLabel, ProjectSettings
 from malmoi.labels.projects import (
@@ -376,7 +376,7 @@ def test_status_counts_the_own_labels_of_whoever_looks(project: ProjectAccess) -
 
 def test_unknown_seconds_are_a_dash(project: ProjectAccess) -> None:
     act = Act(text_id=5, kind="label", labels=["긍정"], request_id="imported")
-    save_labels_of_others(project, [("밖의 사람", act)])
+    save_acts_of_others(project, [("밖의 사람", act)])
     people = next(one for one in page("status").dataframe if "labelled" in one.value)
     assert people.value.set_index("name")["median"].isna()["밖의 사람"]
     assert people.proto.placeholder == "–"

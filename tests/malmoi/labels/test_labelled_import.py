@@ -11,8 +11,8 @@ from malmoi.commands.labels import LabelsSettings
 from malmoi.commands.labels import main as command
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
-from malmoi.labels.annotating import Act, save_acts_of_others
-from malmoi.labels.bulk_labels import save_labels_of_others
+from malmoi.labels.annotating import Act, save_acts
+from malmoi.labels.bulk_labels import save_acts_of_others
 from malmoi.labels.importing import WayOfReading, import_files
 from malmoi.labels.label_book import LabelBook
 from malmoi.labels.label_column import labels_of_cell
@@ -85,15 +85,17 @@ def first_text(access: ProjectAccess) -> int:
 @pytest.mark.parametrize("annotators", [1, 2])
 def test_many_at_once_write_what_one_by_one_would(make: Make, annotators: int) -> None:
     texts = ("하나입니다", "둘입니다", "셋입니다")
+    people = {"민수": "annotator", "지은": "annotator"}
     one, many = (
-        make(*texts, name=name, annotators_per_text=annotators) for name in ("하나씩", "한꺼번에")
+        make(*texts, name=name, people=people, annotators_per_text=annotators)
+        for name in ("하나씩", "한꺼번에")
     )
-    for act in acts(first_text(one)):
-        save_acts_of_others(one, [act])
+    for name, act in acts(first_text(one)):
+        save_acts(for_person(one, name), [act])
     whole = acts(first_text(many))
-    assert save_labels_of_others(many, whole[:3]) == 3
-    assert save_labels_of_others(many, whole) == 3
-    assert save_labels_of_others(many, whole) == 0
+    assert save_acts_of_others(many, whole[:3]) == 3
+    assert save_acts_of_others(many, whole) == 3
+    assert save_acts_of_others(many, whole) == 0
     assert rows(many) == rows(one)
 
 
@@ -105,12 +107,11 @@ def test_what_does_not_fit_is_refused_whole(make: Make) -> None:
         Act(text_id=text, kind="label", request_id="b", labels=["화남"]),
         Act(text_id=999, kind="label", request_id="b", labels=["긍정"]),
         Act(text_id=text + 1, kind="label", request_id="a", labels=["긍정"]),
-        Act(text_id=text, kind="note", request_id="b", note="메모"),
     ):
         with pytest.raises(InputError):
-            save_labels_of_others(access, [good, ("민수", wrong)])
+            save_acts_of_others(access, [good, ("민수", wrong)])
     with pytest.raises(AccessError):
-        save_labels_of_others(for_person(access, "민수"), [good])
+        save_acts_of_others(for_person(access, "민수"), [good])
     assert texts_with_votes(access, [text])[0].votes == ()
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from malmoi.errors import InputError
 from malmoi.labels.agreement import agreement
-from malmoi.labels.annotating import Act, own_work, save_acts, save_acts_of_others, take_back
-from malmoi.labels.bulk_labels import save_labels_of_others
+from malmoi.labels.annotating import Act, own_work, save_acts, take_back
+from malmoi.labels.bulk_labels import save_acts_of_others
 from malmoi.labels.exporting import export_for, export_table
 from malmoi.labels.found_texts import add_texts
 from malmoi.labels.leasing import lease_texts, return_leases
@@ -314,7 +314,6 @@ def test_each_role_may_do_its_own_and_what_is_below(make: Make, tmp_path: Path) 
         lambda: write_scores(reviewer, "m", [TextScore(text_id=1, priority=1.0)]),
         lambda: audit_trail(reviewer),
         lambda: save_acts_of_others(reviewer, [("남", skip)]),
-        lambda: save_labels_of_others(reviewer, [("남", skip)]),
         lambda: first_cells(reviewer, 1),
         lambda: group_alike(reviewer),
     ]
