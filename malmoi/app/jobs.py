@@ -59,8 +59,7 @@ class Job:
         phase: what is done at the moment.
         done: of it, so far.
         total: of it; None where nobody knows yet.
-        began: seconds since 1970.
-        ended: the same; None while it goes on.
+        ended: seconds since 1970; None while it goes on.
         result: what it gave; None of one that was stopped, or cut off by the end of its server.
         error: why it gave nothing, in one line.
         again: whether it was asked for once more while it goes on.
@@ -73,7 +72,6 @@ class Job:
     phase: str = ""
     done: int = 0
     total: int | None = None
-    began: float = field(default_factory=time.time)
     ended: float | None = None
     result: Any = None
     error: InputError | None = None
@@ -182,7 +180,7 @@ class Jobs:
 
     def _run(self, job: Job, work: Callable[[Job], Any]) -> None:
         while True:
-            job.again, job.error, job.phase, job.began = False, None, "", time.time()
+            job.again, job.error, job.phase = False, None, ""
             try:
                 job.result = work(job)
             except StoppedError:

@@ -11,7 +11,6 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from sqlalchemy import Connection, insert, select, update
-from sqlalchemy.orm import aliased
 
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess, database_time
@@ -19,6 +18,7 @@ from malmoi.labels.label_book import LabelBook, ShownLabel
 from malmoi.labels.projects import newest_guideline
 from malmoi.labels.stored_text import checked, checked_note, checked_request
 from malmoi.labels.tables import AnnotationRow, PlaceRow, TextRow
+from malmoi.labels.text_conditions import undone
 from malmoi.labels.text_state import recount, require_text
 from malmoi.labels.webhooks import announce
 from malmoi.messages import Phrase
@@ -314,14 +314,13 @@ class _Writer:
 
 def latest_decision(connection: Connection, text_id: int, annotator: str) -> dict[str, Any] | None:
     """The label or skip of an annotator on a text that holds, by the log alone; or None."""
-    undo = aliased(AnnotationRow)
     query = (
         select(AnnotationRow.__table__)
         .where(
             AnnotationRow.text_id == text_id,
             AnnotationRow.annotator == annotator,
             AnnotationRow.kind.in_(_DECISIONS),
-            ~select(undo.id).where(undo.withdraws == AnnotationRow.id).exists(),
+            ~undone(),
         )
         .order_by(AnnotationRow.id.desc())
         .limit(1)
@@ -393,7 +392,6 @@ def read_remarks(
     connection: Connection, text_ids: Sequence[int]
 ) -> dict[tuple[int, str], tuple[bool, str]]:
     """Flag and note that hold, by text and annotator; those who made none are left out."""
-    undo = aliased(AnnotationRow)
     query = (
         select(
             AnnotationRow.text_id,
@@ -404,7 +402,7 @@ def read_remarks(
         .where(
             AnnotationRow.text_id.in_(text_ids),
             AnnotationRow.kind.in_(("flag", "note")),
-            ~select(undo.id).where(undo.withdraws == AnnotationRow.id).exists(),
+            ~undone(),
         )
         .order_by(AnnotationRow.id)
     )

@@ -12,13 +12,13 @@ from statistics import quantiles
 from typing import Any
 
 from sqlalchemy import Connection, func, select
-from sqlalchemy.orm import aliased
 
 from malmoi.labels.access import ProjectAccess, database_time
 from malmoi.labels.label_book import LabelBook
 from malmoi.labels.review import ProjectProgress, progress
 from malmoi.labels.roles import Role, allows
 from malmoi.labels.tables import AnnotationRow, AuditRow, PlaceRow, TextRow
+from malmoi.labels.text_conditions import undone
 
 _DAYS_OF_PACE = 60
 _TIMED_LABELS = 20_000
@@ -225,15 +225,13 @@ def _hours(
         in_utc = func.timezone("UTC", AnnotationRow.created_at)
         hour = func.to_char(in_utc, "YYYY-MM-DD HH24")
     since = database_time(connection) - timedelta(days=_DAYS_OF_PACE)
-    undo = aliased(AnnotationRow)
-    undone = select(undo.id).where(undo.withdraws == AnnotationRow.id)
     query = (
         select(hour.label("hour"), AnnotationRow.annotator, func.count())
         .where(
             AnnotationRow.project_id == access.project_id,
             AnnotationRow.kind == "label",
             AnnotationRow.created_at >= since,
-            ~undone.exists(),
+            ~undone(),
             *([] if only_of is None else [AnnotationRow.annotator == only_of]),
         )
         .group_by("hour", AnnotationRow.annotator)

@@ -10,6 +10,12 @@ from sqlalchemy.sql.operators import custom_op
 from malmoi.labels.tables import AdjudicationRow, AnnotationRow, PlaceRow, TextRow
 
 
+def undone(act: Any = AnnotationRow) -> ColumnElement[bool]:
+    """The condition that an undo withdraws an act."""
+    undo = aliased(AnnotationRow)
+    return select(undo.id).where(undo.withdraws == act.id).exists()
+
+
 def flagged_texts(project_id: int, annotator: str | None = None) -> Select[int]:
     """The ids of texts with a flag up, of one annotator or of anybody, as a query."""
     query, flag = _remarked(project_id, "flag", annotator)
@@ -32,18 +38,17 @@ def _remarked(
     # Written out: SQLite takes an index of some rows only where it sees that these are wanted.
     is_kind: ColumnElement[str] = literal_column(f"'{kind}'")
     act, later = aliased(AnnotationRow), aliased(AnnotationRow)
-    undo, undo_of_later = aliased(AnnotationRow), aliased(AnnotationRow)
     newer = select(later.id).where(
         later.text_id == act.text_id,
         later.annotator == act.annotator,
         later.kind == is_kind,
         later.id > act.id,
-        ~select(undo_of_later.id).where(undo_of_later.withdraws == later.id).exists(),
+        ~undone(later),
     )
     query = select(act.text_id).where(
         act.project_id == project_id,
         act.kind == is_kind,
-        ~select(undo.id).where(undo.withdraws == act.id).exists(),
+        ~undone(act),
         ~newer.exists(),
     )
     return query if annotator is None else query.where(act.annotator == annotator), act

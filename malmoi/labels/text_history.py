@@ -14,12 +14,8 @@ from malmoi.labels.label_book import LabelBook
 from malmoi.labels.label_studio import columns_of_task
 from malmoi.labels.roles import allows
 from malmoi.labels.searching import FoundText, found_text
-from malmoi.labels.tables import (
-    AdjudicationRow,
-    AnnotationRow,
-    TextImportRow,
-    TextSourceRow,
-)
+from malmoi.labels.tables import AdjudicationRow, AnnotationRow, TextSourceRow
+from malmoi.labels.text_conditions import undone
 
 TextAction = Literal["label", "skip", "flag", "note", "undo", "decide", "withdraw"]
 # Duplicates of a text may be any number; acts on it may be, too.
@@ -67,14 +63,12 @@ class TextSource:
         place: the row in it.
         text: as it stood there, where it differs.
         cells: the other columns.
-        imported_at: when the import began.
     """
 
     source: str
     place: str
     text: str | None
     cells: Mapping[str, Any]
-    imported_at: datetime
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,11 +111,12 @@ def read_history(access: ProjectAccess, text_id: int) -> TextHistory:
 def _acts(
     connection: Connection, text_id: int, book: LabelBook, only_of: str | None, shown: bool
 ) -> list[TextAct]:
-    withdrawn, undo = aliased(AnnotationRow), aliased(AnnotationRow)
+    withdrawn = aliased(AnnotationRow)
     kind = select(withdrawn.kind).where(withdrawn.id == AnnotationRow.withdraws)
-    undone = select(undo.id).where(undo.withdraws == AnnotationRow.id).exists()
     query = (
-        select(AnnotationRow.__table__, kind.scalar_subquery().label("of"), undone.label("undone"))
+        select(
+            AnnotationRow.__table__, kind.scalar_subquery().label("of"), undone().label("undone")
+        )
         .where(AnnotationRow.text_id == text_id)
         .order_by(AnnotationRow.id.desc())
         .limit(_MOST_ACTS)
@@ -172,14 +167,7 @@ def _decisions(connection: Connection, text_id: int, book: LabelBook) -> list[Te
 
 def _sources(connection: Connection, text_id: int) -> tuple[TextSource, ...]:
     query = (
-        select(
-            TextSourceRow.source,
-            TextSourceRow.place,
-            TextSourceRow.text,
-            TextSourceRow.cells,
-            TextImportRow.started_at,
-        )
-        .join(TextImportRow, TextImportRow.id == TextSourceRow.import_id)
+        select(TextSourceRow.source, TextSourceRow.place, TextSourceRow.text, TextSourceRow.cells)
         .where(TextSourceRow.text_id == text_id)
         .order_by(TextSourceRow.id)
         .limit(_MOST_SOURCES)
@@ -190,7 +178,6 @@ def _sources(connection: Connection, text_id: int) -> tuple[TextSource, ...]:
             place=place,
             text=text,
             cells=columns_of_task(json.loads(cells)),
-            imported_at=when,
         )
-        for source, place, text, cells, when in connection.execute(query)
+        for source, place, text, cells in connection.execute(query)
     )
