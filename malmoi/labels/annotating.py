@@ -335,28 +335,31 @@ def _row_of_request(connection: Connection, request_id: str) -> dict[str, Any] |
     return None if row is None else dict(row)
 
 
-def own_work(access: ProjectAccess, *, limit: int = 50) -> list[OwnWork]:
+def own_work(
+    access: ProjectAccess, *, limit: int = 50, within: timedelta | None = None
+) -> list[OwnWork]:
     """The texts that the person decided last, newest first, and behind them what else they skipped.
 
     Args:
         access: of an annotator, who sees nobody else's work here.
         limit: how many of both at most.
+        within: only texts that were handed out to them, and decided no longer ago than this.
 
     Raises:
         AccessError: the person is no member.
     """
     with access.reading() as connection:
         book = LabelBook(access, connection)
-        request = select(AnnotationRow.request_id).where(AnnotationRow.id == PlaceRow.annotation_id)
         query = (
             select(
                 PlaceRow.text_id,
                 TextRow.text,
                 PlaceRow.state,
                 PlaceRow.choice,
-                request.scalar_subquery(),
+                AnnotationRow.request_id,
             )
             .join(TextRow, TextRow.id == PlaceRow.text_id)
+            .join(AnnotationRow, AnnotationRow.id == PlaceRow.annotation_id)
             .where(
                 PlaceRow.project_id == access.project_id,
                 PlaceRow.annotator == access.person.name,
@@ -365,6 +368,9 @@ def own_work(access: ProjectAccess, *, limit: int = 50) -> list[OwnWork]:
             .order_by(PlaceRow.annotation_id.desc())
             .limit(limit)
         )
+        if within is not None:
+            since = database_time(connection) - within
+            query = query.where(AnnotationRow.created_at > since, AnnotationRow.drawn.is_not(None))
         rows = connection.execute(query).all()
         last = [row[0] for row in rows]
         skipped = query.where(PlaceRow.state == "skipped", PlaceRow.text_id.not_in(last))

@@ -95,6 +95,7 @@ class Card {
       this.patience = PATIENCE;
     }
     this.heard = Date.now();
+    if (answer.past) this.session.remember(answer.past, this.data);
     for (const id of answer.saved) outbox.drop(id);
     if (answer.saved.length && this.at.recent.open) this.wish.recent = true;
     for (const { id, reason } of answer.refused) {

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
+from datetime import timedelta
 from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
@@ -36,6 +37,8 @@ KEPT = 5
 # Decisions of one's own that can be looked at and changed on the card (assumption: as many as one
 # scrolls through; older ones are found on the page 살펴보기).
 _RECENT = 30
+# What the key for undo reaches after a reload (assumption: a day of work).
+_UNDONE_WITHIN = timedelta(hours=12)
 # Characters of a cell beside a text: what is longer is no product and no grade.
 _LONGEST_CELL = 100
 
@@ -57,6 +60,7 @@ class CardAnswer:
         renewed: whether the card is to forget all texts but the first that it has.
         stopped: whether they were given back.
         recent: the annotator's last work; None where it was not asked for.
+        past: what of it can be undone by a card that was loaded anew, oldest first.
         labels: how many labels more the annotator has now, among what was saved.
     """
 
@@ -72,6 +76,7 @@ class CardAnswer:
     renewed: bool = False
     stopped: bool = False
     recent: list[dict[str, Any]] | None = None
+    past: list[dict[str, Any]] | None = None
     labels: int = 0
 
 
@@ -95,11 +100,29 @@ def answer(
         elif not given.stopped:
             _hand_out_anew(access, given, message, columns)
         if message.recent:
-            works = own_work(access, limit=_RECENT)
-            given.recent = [asdict(one) | {"sha256": sha256_of(one.text)} for one in works]
+            given.recent = _own_work(access)
     except InputError as error:
         given.failed = for_visitors(error)
     return given
+
+
+def answer_first(
+    access: ProjectAccess, *, stopped: bool = False, columns: Sequence[str] = ()
+) -> CardAnswer:
+    """What a card is told that was loaded just now; arguments as of `answer`."""
+    given = CardAnswer(stopped=stopped)
+    try:
+        given.past = _own_work(access, within=_UNDONE_WITHIN)[::-1]
+        if not stopped:
+            hand_out(access, given, columns=columns)
+    except InputError as error:
+        given.failed = for_visitors(error)
+    return given
+
+
+def _own_work(access: ProjectAccess, **bounds: timedelta) -> list[dict[str, Any]]:
+    works = own_work(access, limit=_RECENT, **bounds)
+    return [asdict(one) | {"sha256": sha256_of(one.text)} for one in works]
 
 
 def _hand_out_anew(

@@ -10,7 +10,7 @@ import streamlit as st
 
 from malmoi.app import learning
 from malmoi.app.explanation import for_visitors
-from malmoi.app.labelling.card_server import KEPT, CardAnswer, answer, hand_out
+from malmoi.app.labelling.card_server import KEPT, CardAnswer, answer, answer_first
 from malmoi.app.labelling.columns import shown_columns
 from malmoi.app.labelling.messages import read_message
 from malmoi.app.labelling.presence import new_card, note_card
@@ -63,12 +63,8 @@ def draw_card(open_project: OpenProject) -> None:
     card: str = st.session_state.setdefault(_CARD, {}).setdefault(scope, new_card())
     given: CardAnswer | None = st.session_state.pop(_ANSWER, None)
     if given is None:
-        given = CardAnswer(stopped=scope in st.session_state.get(_STOPPED, ()))
-        if not given.stopped:
-            try:
-                hand_out(access, given, columns=shown_columns(project.id))
-            except InputError as error:
-                given.failed = for_visitors(error)
+        stopped = scope in st.session_state.get(_STOPPED, ())
+        given = answer_first(access, stopped=stopped, columns=shown_columns(project.id))
     if given.held is not None:
         note_card(card, access, given.held[:KEPT])
     _card(

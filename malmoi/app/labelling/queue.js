@@ -249,6 +249,25 @@ export class Session {
     this.moments = [];
     this.last = null; // the decision that is told about
   }
+
+  // Takes, once a page, what was decided before it was loaded, oldest first, so that it can be undone.
+  // What waits in the outbox came after that.
+  remember(works, { multi, labels }) {
+    if (this.remembers) return;
+    this.remembers = true;
+    const known = new Set(works.map((work) => work.request_id));
+    const waiting = [...this.outbox.acts.values()].filter((act) => !known.has(act.request_id));
+    const undone = new Set(waiting.map((act) => act.withdraws));
+    const saved = works.map((work) => ({ ...work, kind: work.state === "skipped" ? "skip" : "label" }));
+    const acts = [...saved, ...waiting.filter(isDecision)].filter((act) => !undone.has(act.request_id));
+    const before = acts.map((act) => {
+      const { text_id, sha256, text } = act;
+      const names = (act.labels ?? []).map((label) => label.name ?? label);
+      const had = labels.filter((label) => multi && names.includes(label.name));
+      return { text: { text_id, sha256, text, chosen: new Set(had.map((label) => label.id)) }, act };
+    });
+    this.line.past.unshift(...before);
+  }
 }
 
 // A pace is that of the last ten minutes, so that a pause is soon forgotten, and of enough labels and

@@ -125,11 +125,19 @@ def test_fifty_texts_by_keyboard_with_undo_and_a_reload_in_the_middle(
     page.locator(".card .text:not(:empty)").wait_for()
     press(25)
     wait_until_saved(page)
+    # What was done before a reload can be undone after it.
+    page.reload()
+    page.locator(".card .text:not(:empty)").wait_for()
+    for text_id in (50, 49):
+        page.keyboard.press("Backspace")
+        page.locator(f".card .text[data-id='{text_id}']").wait_for()
+    press(2)
+    wait_until_saved(page)
     held = labels_that_hold(workplace)
     assert held == {text_id: ("지은", name) for text_id, name in wanted.items()}
     assert sorted(held) == list(range(1, 51))
     log = rows(workplace, "SELECT kind, count(*) FROM malmoi_annotations GROUP BY kind")
-    assert dict(log) == {"label": 51, "undo": 1}
+    assert dict(log) == {"label": 53, "undo": 3}
     assert rows(workplace, "SELECT DISTINCT guideline_version FROM malmoi_annotations") == [(1,)]
     page.get_by_text("내 라벨 50").wait_for()
 
