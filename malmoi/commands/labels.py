@@ -27,9 +27,9 @@ ABOUT = (
     "as a table, or for Label Studio or doccano; import FILE... adds texts and labels of tables, "
     "Label Studio or doccano to one; backup FILE copies the whole database, whoever works on it "
     "meanwhile; merge makes two labels one; erase removes texts, a person's name or a project for "
-    "good, for a request by law; token makes what a program of --person gives to malmoi "
-    "serve --labels; invitation makes a link of the app for --person, or for whoever runs it; "
-    "webhook tells --url of what happens in a project, and shows whom it tells."
+    "good, for a request by law; token makes what a program of --person, or of whoever runs "
+    "it, gives to malmoi serve --labels; invitation makes a link of the app for --person, or for "
+    "whoever runs it; webhook tells --url of what happens in a project, and shows whom it tells."
 )
 
 
@@ -192,30 +192,33 @@ def _merge(settings: LabelsSettings) -> None:
 def _key(settings: LabelsSettings, kind: "KeyKind") -> None:
     """Print a token, or the end of a link of the app, which nobody sees again; or take them back.
 
-    Without a person the link is of whoever runs the app.
+    Without a person it is of whoever runs the server, and the only such token.
     """
     from dataclasses import replace
 
+    from malmoi.labels.access import ProjectAccess
     from malmoi.labels.access_keys import list_keys, make_key, make_owner_key, withdraw
     from malmoi.labels.people import Person, person_name
 
-    is_owner = kind == "invitation" and settings.person is None and not settings.withdraw
-    if settings.files or (settings.person is None and not is_owner):
+    if settings.files or (settings.person is None and settings.withdraw):
         raise InputError(
             "expected whose {kind} it is: malmoi labels {kind} --person NAME", kind=kind
         )
-    access, project = _project(settings)
-    access = replace(access, person=Person(name=_operator(), is_local=True))
-    if settings.withdraw:
-        name = person_name(settings.person or "")
-        mine = [key.id for key in list_keys(access, kind) if key.person == name]
-        for key in mine:
-            withdraw(access, key)
-        print(f"{project.name}: {len(mine):,} {kind}s of {name} taken back", file=sys.stderr)
-        return
+    operator = Person(name=_operator(), is_local=True)
     if settings.person is None:
-        secret, whose = make_owner_key(access), "every right in every project"
+        access = ProjectAccess(engine=_store(settings).engine, project_id=0, person=operator)
+        secret = make_owner_key(access, kind, instead=kind == "token")
+        whose = "every right in every project"
     else:
+        access, project = _project(settings)
+        access = replace(access, person=operator)
+        if settings.withdraw:
+            name = person_name(settings.person)
+            mine = [key.id for key in list_keys(access, kind) if key.person == name]
+            for key in mine:
+                withdraw(access, key)
+            print(f"{project.name}: {len(mine):,} {kind}s of {name} taken back", file=sys.stderr)
+            return
         secret = make_key(access, settings.person, settings.role, kind)
         whose = f"{settings.person} as {settings.role} in {project.name}"
     print(secret if kind == "token" else f"/join?invite={secret}")

@@ -14,7 +14,7 @@ from typing import Literal
 from sqlalchemy import Engine, insert, select, union, update
 
 from malmoi.errors import InputError
-from malmoi.labels.access import ProjectAccess, database_errors, database_time
+from malmoi.labels.access import ProjectAccess, begin_writing, database_errors, database_time
 from malmoi.labels.people import AccessError, Person, person_name
 from malmoi.labels.projects import ProjectStore, write_member
 from malmoi.labels.roles import Role, checked_role
@@ -69,11 +69,14 @@ def make_key(access: ProjectAccess, person: str, role: Role, kind: KeyKind) -> s
     return secret
 
 
-def make_owner_key(access: ProjectAccess, *, instead: bool = False) -> str:
-    """The invitation of whoever runs the server: every right in every project.
+def make_owner_key(
+    access: ProjectAccess, kind: KeyKind = "invitation", *, instead: bool = False
+) -> str:
+    """The key of whoever runs the server: every right in every project.
 
     Args:
         access: of whoever has that already.
+        kind: what it opens.
         instead: all former ones of this kind are taken back.
 
     Raises:
@@ -84,18 +87,24 @@ def make_owner_key(access: ProjectAccess, *, instead: bool = False) -> str:
             "expected whoever runs the server, found {person}", person=access.person.name
         )
     secret = secrets.token_urlsafe(_BYTES)
-    with access.writing("admin") as connection:
+    with database_errors(access.engine), access.engine.begin() as connection:
+        begin_writing(connection)
         now = database_time(connection)
         if instead:
-            good = (AccessKeyRow.project_id.is_(None), AccessKeyRow.withdrawn_at.is_(None))
+            good = (
+                AccessKeyRow.project_id.is_(None),
+                AccessKeyRow.withdrawn_at.is_(None),
+                AccessKeyRow.kind == kind,
+            )
             connection.execute(update(AccessKeyRow).where(*good).values(withdrawn_at=now))
-            access.note(connection, "renew owner link", {})
+            if kind == "invitation":
+                access.note(connection, "renew owner link", {})
         connection.execute(
             insert(AccessKeyRow).values(
                 project_id=None,
                 person=access.person.name,
                 role="admin",
-                kind="invitation",
+                kind=kind,
                 sha256=_hashed(secret),
                 created_by=access.person.name,
                 created_at=now,

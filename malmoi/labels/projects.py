@@ -79,8 +79,14 @@ class ProjectStore:
         """Make a project; the person becomes its admin.
 
         Raises:
+            AccessError: a key of the person opens one project alone.
             InputError: there is one of this name, or the database cannot be used.
         """
+        if person.only_project is not None:
+            raise AccessError(
+                "expected whoever runs the server to make a project, found {person}; ask them",
+                person=person.name,
+            )
         with database_errors(self.engine), self.engine.begin() as connection:
             begin_writing(connection)
             taken = select(ProjectRow.id).where(ProjectRow.name == new.name)

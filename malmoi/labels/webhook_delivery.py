@@ -30,6 +30,7 @@ from malmoi.labels.access import (
     database_time,
     reading_of_one_moment,
 )
+from malmoi.labels.exporting import first_sources
 from malmoi.labels.label_book import LabelBook
 from malmoi.labels.people import Person
 from malmoi.labels.tables import (
@@ -52,6 +53,8 @@ _FIRST_WAIT, _LONGEST_WAIT = timedelta(seconds=2), timedelta(hours=1)
 _POLL_SECONDS = 1.0
 # That an address has to answer; that it has its turn; after which another server may go on.
 _ANSWER_SECONDS, _TURN_SECONDS, _ALONE = 10, 20, timedelta(seconds=30)
+# Of a text without a row of a file.
+_NONE: tuple[str, str, dict[str, Any]] = ("", "", {})
 _SERVER = Person(name="webhook", is_local=True)
 
 
@@ -248,6 +251,7 @@ def _told(
             "kind": row.get("kind", "decision"),
             "labels": None if choice is None else LabelBook(access, connection).labels(choice),
             "person": row.get("annotator") or row["reviewer"],
+            "columns": first_sources(connection, [row["text_id"]]).get(row["text_id"], _NONE)[2],
         }
     return {
         "type": delivery["event"],

@@ -9,6 +9,8 @@ from typing import Any
 from malmoi.errors import InputError
 
 _SHOWN_CHARACTERS = 40
+# What pydantic calls the first of several forms that a value may have, behind its place.
+_FORMS = ("str", "object")
 _SEE_DOCS = "/docs has an example"
 _PAIR = ("two texts", 'send ["the first", "the second"]')
 # Kind of fault, as pydantic calls it -> what was expected, and what to do.
@@ -56,7 +58,8 @@ def _line_of(faults: Sequence[Any]) -> str:
 
 def _path(place: Sequence[str | int]) -> str:
     """`texts[3]`."""
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)[1:]
+    named = [part for part in place if part not in _FORMS]
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in named)[1:]
 
 
 def shown(value: Any) -> str:

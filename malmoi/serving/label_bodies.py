@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Literal
+from types import MappingProxyType
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from malmoi.labels.annotating import Act, ActKind, Saved
-from malmoi.labels.project import Project, TaskKind
+from malmoi.labels.project import NewProject, Project, ProjectLabel, ProjectSettings, TaskKind
 from malmoi.labels.roles import Role
 from malmoi.labels.searching import MOST_ON_PAGE, FoundText, Search, SearchOrder, SearchState
 from malmoi.labels.stored_text import sha256_of
@@ -17,6 +19,7 @@ from malmoi.labels.stored_text import sha256_of
 Id = Annotated[int, Field(ge=1, le=2**31 - 1)]
 # As a search gives it: the value of its order, if that is not the id, and the id.
 _CURSOR = r"^(-?[0-9]+(\.[0-9]+)?(e-?[0-9]{1,2})?:)?[0-9]{1,9}$"
+_NONE: Mapping[str, Any] = MappingProxyType({})
 ExportFormat = Literal["csv", "xlsx", "jsonl", "json", "parquet", "label-studio", "doccano"]
 
 
@@ -24,10 +27,54 @@ class _Body(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
+class NewLabel(_Body):
+    """A label that can be chosen."""
+
+    name: str = Field(examples=["긍정"])
+    title: str = ""
+    meaning: str = ""
+
+
+class NewProjectBody(_Body):
+    """A project, whose admin is whoever makes it."""
+
+    name: str = Field(examples=["reviews"])
+    labels: list[NewLabel] = Field(min_length=1, max_length=1_000)
+    kind: TaskKind = Field("single", description="Whether a text has one label or several.")
+    guideline: str = Field("", description="Markdown.")
+    annotators_per_text: int = Field(1, ge=1, le=100)
+
+    def as_project(self) -> NewProject:
+        """What is made; InputError where it is none."""
+        return NewProject(
+            name=self.name,
+            labels=[ProjectLabel(**label.model_dump()) for label in self.labels],
+            kind=self.kind,
+            guideline=self.guideline,
+            settings=ProjectSettings(annotators_per_text=self.annotators_per_text),
+        )
+
+
+class NewText(_Body):
+    """A text with what else is known of it."""
+
+    text: str = Field(examples=["배송이 빨라요"])
+    columns: dict[str, str | bool | int | Annotated[float, Field(allow_inf_nan=False)] | None] = (
+        Field(default={}, max_length=100, examples=[{"상품": "장갑", "별점": 5}])
+    )
+
+
+# Each form has errors of its own: a wrong column is not told as a text that is none.
+_TextOrWhole = Annotated[
+    Annotated[NewText, Tag("object")] | Annotated[str, Tag("str")],
+    Discriminator(lambda value: "object" if isinstance(value, dict | NewText) else "str"),
+]
+
+
 class NewTexts(_Body):
     """Texts that become part of a project; those that it has stay."""
 
-    texts: list[str] = Field(min_length=1, max_length=1_000, examples=[["배송이 빨라요"]])
+    texts: list[_TextOrWhole] = Field(min_length=1, max_length=1_000, examples=[["배송이 빨라요"]])
     source: str = Field("api", max_length=200, description="Where they come from.")
 
 
@@ -159,9 +206,11 @@ class TextAnswer(BaseModel):
     suggested: str | None = Field(description="What the model says.")
     score: float | None
     labelled_at: datetime | None
+    source: str = Field(description="Where it came from first, such as a file.")
+    columns: dict[str, Any] = Field(description="The other columns that it had there.")
 
     @staticmethod
-    def of(text: FoundText) -> TextAnswer:
+    def of(text: FoundText, source: str = "", columns: Mapping[str, Any] = _NONE) -> TextAnswer:
         """Of a text that was found."""
         names = ("annotator", "skipped", "flagged", "note")
         votes = [
@@ -178,6 +227,8 @@ class TextAnswer(BaseModel):
             suggested=None if text.view is None else text.view.label,
             score=None if text.view is None else text.view.score,
             labelled_at=text.labelled_at,
+            source=source,
+            columns=dict(columns),
         )
 
 

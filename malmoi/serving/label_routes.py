@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -20,19 +20,21 @@ from malmoi.inference.labelling.filling import LIVE, model_that_fills
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.access_keys import person_of
 from malmoi.labels.annotating import save_acts
-from malmoi.labels.exporting import export_for, export_table
+from malmoi.labels.exporting import export_for, export_table, first_sources
 from malmoi.labels.filled_export import export_filled
 from malmoi.labels.found_texts import add_texts
 from malmoi.labels.people import Person
 from malmoi.labels.projects import ProjectStore, read_project
 from malmoi.labels.review import adjudicate
-from malmoi.labels.searching import Cursor, read_texts, search_texts
+from malmoi.labels.searching import Cursor, FoundText, read_texts, search_texts
 from malmoi.serving.http_json import WITH_BODY, add_get, answer, body_schema, errors, json_in, read
 from malmoi.serving.label_bodies import (
     ExportFormat,
     Id,
     NewActs,
     NewDecision,
+    NewProjectBody,
+    NewText,
     NewTexts,
     ProjectAnswer,
     ProjectsAnswer,
@@ -47,6 +49,7 @@ from malmoi.serving.middleware import secret_in
 from malmoi.serving.models import Models
 
 _ACT = {"text_id": 1, "labels": ["긍정"], "request_id": "import-7-of-monday"}
+_PROJECT = {"name": "reviews", "labels": [{"name": "긍정"}, {"name": "부정"}]}
 _DECISION = {"text_id": 1, "labels": ["긍정"], "request_id": "decision-7"}
 _CHUNK = 2**18
 Found = TypeVar("Found")
@@ -98,6 +101,16 @@ def _add_projects(app: FastAPI, projects: _Projects) -> None:
 
         return answer(await asyncio.to_thread(found))
 
+    async def make(request: Request) -> Response:
+        await asyncio.to_thread(projects.person, request)
+        body = read(NewProjectBody, await json_in(request))
+
+        def made() -> dict[str, Any]:
+            access = projects.store.create(projects.person(request), body.as_project())
+            return ProjectAnswer.of(read_project(access)).model_dump()
+
+        return answer(await asyncio.to_thread(made))
+
     async def one(request: Request, project: InProject) -> Response:
         found = await projects.do(request, project, read_project)
         return answer(ProjectAnswer.of(found).model_dump())
@@ -110,6 +123,16 @@ def _add_projects(app: FastAPI, projects: _Projects) -> None:
         summary="The projects of which you are a member",
         response_model=ProjectsAnswer,
         **described,
+    )
+    app.add_api_route(
+        projects.prefix,
+        make,
+        methods=["POST"],
+        summary="Make a project, by the token of whoever runs the server",
+        response_model=ProjectAnswer,
+        responses=errors(403, *WITH_BODY),
+        openapi_extra=body_schema(NewProjectBody, example=_PROJECT),
+        tags=["labels"],
     )
     add_get(
         app,
@@ -125,20 +148,24 @@ def _add_texts(app: FastAPI, projects: _Projects) -> None:
     async def search(
         request: Request, project: InProject, query: Annotated[SearchQuery, Query()]
     ) -> Response:
-        page = await projects.do(
-            request,
-            project,
-            lambda access: search_texts(
-                access, query.as_search(), after=query.cursor, limit=query.limit
-            ),
-        )
-        texts = [TextAnswer.of(text) for text in page.texts]
-        found = TextsAnswer(texts=texts, next=page.next and _cursor(page.next))
-        return answer(found.model_dump(mode="json"))
+        def found(access: ProjectAccess) -> TextsAnswer:
+            page = search_texts(access, query.as_search(), after=query.cursor, limit=query.limit)
+            texts = _with_columns(access, page.texts)
+            return TextsAnswer(texts=texts, next=page.next and _cursor(page.next))
+
+        page = await projects.do(request, project, found)
+        return answer(page.model_dump(mode="json"))
 
     async def one(request: Request, project: InProject, text: Id) -> Response:
-        (found,) = await projects.do(request, project, lambda access: read_texts(access, [text]))
-        return answer(TextAnswer.of(found).model_dump(mode="json"))
+        (found,) = await projects.do(
+            request, project, lambda access: _with_columns(access, read_texts(access, [text]))
+        )
+        return answer(found.model_dump(mode="json"))
+
+    def add(access: ProjectAccess, new: NewTexts) -> dict[str, Any]:
+        whole = [NewText(text=one) if isinstance(one, str) else one for one in new.texts]
+        words, columns = [one.text for one in whole], [one.columns for one in whole]
+        return {"text_ids": add_texts(access, words, new.source, columns)}
 
     described: dict[str, Any] = {"responses": errors(401, 403, 422), "tags": ["labels"]}
     add_get(
@@ -162,11 +189,18 @@ def _add_texts(app: FastAPI, projects: _Projects) -> None:
         projects,
         "texts",
         NewTexts,
-        lambda access, new: {"text_ids": add_texts(access, new.texts, new.source)},
+        add,
         summary="Add texts; those that are equal once clean are one",
         response_model=TextIds,
-        example={"texts": ["배송이 빨라요"]},
+        example={"texts": ["배송이 빨라요", {"text": "색이 달라요", "columns": {"상품": "장갑"}}]},
     )
+
+
+def _with_columns(access: ProjectAccess, texts: Sequence[FoundText]) -> list[TextAnswer]:
+    with access.reading() as connection:
+        sources = first_sources(connection, [one.text_id for one in texts])
+    found = [(one, *sources.get(one.text_id, ("", "", {}))) for one in texts]
+    return [TextAnswer.of(text, source, columns) for text, source, _, columns in found]
 
 
 def _add_acts(app: FastAPI, projects: _Projects) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.malmoi.serving.conftest import ENGINE, ROOT, TOKEN, Labels, serving
+from tests.malmoi.serving.conftest import ENGINE, ROOT, TOKEN, Labels, run_labels, serving
 
 MEASURED = ROOT / "lab" / "benchmarks" / "results" / "serving.json"
 PAGE = (ROOT / "docs" / "how-to" / "serve.md").read_text(encoding="utf-8")
@@ -37,8 +37,9 @@ def test_every_curl_line_is_answered_with_the_keys_that_the_page_shows(
     shown = re.search(r"^```json\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
     assert shown is not None
     documented = json.loads(shown[1])
-    label_token = labels.tokens["하윤"]
-    (tmp_path / "label-token").write_text(f"{label_token}\n")
+    owner_token = run_labels(home, "token", f"--database={labels.database}")
+    for name, given in (("label", labels.tokens["하윤"]), ("owner", owner_token)):
+        (tmp_path / f"{name}-token").write_text(f"{given}\n")
     flags = (classifier_directory, f"--engine={ENGINE}", f"--labels={labels.database}")
     with (
         serving(*flags, home=home) as server,

@@ -17,9 +17,10 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
+from malmoi.labels.filled_export import imported_columns
 from malmoi.labels.projects import ProjectStore
 from malmoi.labels.review import texts_with_votes
-from malmoi.labels.tables import AnnotationRow
+from malmoi.labels.tables import AnnotationRow, TextSourceRow
 from tests.malmoi.serving.conftest import (
     ADMIN,
     ENGINE,
@@ -115,6 +116,54 @@ def test_programs_label_as_people_do(served: Server, labels: Labels, home: Path)
     assert "/v1/projects/{project}/labels" in page and "<script" not in page
 
 
+def test_a_program_of_whoever_runs_the_server_makes_a_project_and_fills_it(
+    served: Server, labels: Labels, home: Path
+) -> None:
+    def ask(path: str, body: Any = None, status: int = 200, token: str = "") -> Any:
+        given = f"Bearer {token or owner}"
+        found = served.ask(f"/v1/projects{path}", body, Authorization=given)
+        assert found.status == status, found.body
+        return found.json
+
+    former, owner = (run_labels(home, "token", f"--database={labels.database}") for _ in "12")
+    new = {"name": "장갑", "labels": [{"name": "좋음", "meaning": "살 만하다"}, {"name": "나쁨"}]}
+    ask("", new, 401, token=former)  # the newest alone is good
+    assert ask("", new, 403, token=labels.tokens["하윤"])["facts"]["person"] == "하윤"
+    project = ask("", {**new, "guideline": "# 지침", "annotators_per_text": 2})
+    assert (project["role"], project["guideline"]) == ("admin", "# 지침")
+    assert project["labels"][0] == {"name": "좋음", "title": "좋음", "meaning": "살 만하다"}
+    assert ask("", new, 422)["facts"]["project"] == "장갑"
+    assert ask("", {"name": "x", "labels": []}, 422)["error"]
+    assert [one["name"] for one in ask("")["projects"]] == ["reviews", "장갑"]
+
+    path = f"/{project['id']}/texts"
+    told = {"text": "손에 꼭 맞아요", "columns": {"별점": 5, "상품": "가죽", "새것": True}}
+    body = {"texts": [told, "얇아요"], "source": "shop"}
+    first, second = ask(path, body)["text_ids"]
+    # Where no answer came the same is sent again; what is new of a text that is there is kept.
+    assert ask(path, body)["text_ids"] == [first, second]
+    more = {
+        "texts": [{"text": "얇아요", "columns": {"상품": "털실", "메모": None}}],
+        "source": "shop",
+    }
+    ask(path, more)
+    found = ask(f"{path}/{first}")
+    assert (found["source"], found["columns"]) == ("shop", told["columns"])
+    assert [one["columns"] for one in ask(path)["texts"]] == [told["columns"], {}]
+    wrong = {"texts": [{"text": "글", "columns": {"text": "x"}}]}
+    assert "beside text" in ask(path, wrong, 422)["error"]
+    wrong = {"texts": [{"text": "글", "columns": {"a": [1]}}]}
+    assert "at texts[0].columns.a," in ask(path, wrong, 422)["error"]
+    assert len(ask(path)["texts"]) == 2
+    access = ProjectStore(f"sqlite:///{labels.database}").access(ADMIN, "장갑")
+    assert imported_columns(access) == ["별점", "상품", "새것", "메모"]
+    with access.reading() as connection:
+        rows = connection.execute(select(TextSourceRow.text_id, TextSourceRow.cells)).all()
+    assert [(one, json.loads(cells).get("상품")) for one, cells in rows] == [
+        *((first, "가죽"), (second, None), (second, "털실")),
+    ]
+
+
 def test_beside_a_model_whose_token_opens_no_project(
     labels: Labels, classifier_directory: Path, home: Path
 ) -> None:
@@ -149,7 +198,7 @@ def test_schemathesis_finds_nothing(served: Server, labels: Labels, tmp_path: Pa
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "Tested: 10" in done.stdout and "ignored_auth" not in done.stdout
+    assert "Tested: 11" in done.stdout and "ignored_auth" not in done.stdout
 
 
 def test_no_acknowledged_label_is_lost_when_the_server_is_killed(

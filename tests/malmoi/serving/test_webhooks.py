@@ -110,7 +110,7 @@ def test_what_is_saved_is_told_though_servers_are_killed(
     receiver.statuses = [500, 503]
     with serving("--labels", labels.database, home=home) as server:
         words = ["배송이 빨라요", *(f"글 {number}" for number in range(30))]
-        new = {"texts": words}
+        new = {"texts": [{"text": words[0], "columns": {"번호": 7}}, *words[1:]]}
         first, *others = server.ask("/v1/projects/1/texts", new, **bearer).json["text_ids"]
         said = {"text_id": first, "labels": ["긍정"], "request_id": "one"}
         assert server.ask("/v1/projects/1/labels", {"acts": [said]}, **bearer).status == 200
@@ -150,6 +150,7 @@ def test_what_is_saved_is_told_though_servers_are_killed(
         "person": "하윤",
         "note": None,
         "request_id": "one",
+        "columns": {"번호": 7},
     }
     (decided,) = [one["data"] for one in told if one["type"] == "text.decided"]
     assert (decided["labels"], decided["person"], decided["note"]) == (["부정"], "하윤", "느려요")
