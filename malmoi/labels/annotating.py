@@ -124,7 +124,6 @@ def save_acts(access: ProjectAccess, acts: Sequence[Act]) -> list[Saved]:
     work that somebody did is not thrown away.
 
     Args:
-        access: of an annotator.
         acts: in the order in which they were done.
 
     Returns:

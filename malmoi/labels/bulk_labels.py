@@ -34,7 +34,6 @@ def save_acts_of_others(
     No webhook hears of them.
 
     Args:
-        access: of an admin.
         acts: who did what, a few hundred at most; they need not be members. Those whose request is
             known already are passed over.
         times: when they were done, by request; now, where that is not told or is still to come.

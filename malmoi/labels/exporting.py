@@ -63,7 +63,6 @@ def export_table(
     and XLSX.
 
     Args:
-        access: of a reviewer.
         path: its ending decides the format.
         labelled_only: leave out texts that nobody has labelled or decided.
         progress: called with the texts written so far, and all that will be.
@@ -105,7 +104,6 @@ def export_for(
     """Write all texts of a project for another tool, labelled or not.
 
     Args:
-        access: of a reviewer.
         path: a JSON file for Label Studio, JSON lines for doccano.
         tool: which one. doccano gets the decided label; Label Studio every vote, and a reviewer's
             decision as ground truth.

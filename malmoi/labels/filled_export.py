@@ -66,7 +66,6 @@ def export_filled(
     the model is not sure, a person has to look.
 
     Args:
-        access: of a reviewer.
         paths: files of different formats with the same rows; their endings decide.
         says: asked of the texts without a decided label, some at a time.
         progress: called with the rows written so far, and all that will be.

@@ -31,7 +31,6 @@ def add_texts(
     """Make texts part of the project, so that they can be labelled; those that it has stay.
 
     Args:
-        access: of an annotator.
         texts: at most 1,000; those that are equal once clean (`text_hash`) are one.
         source: where they come from, such as a file's name.
         columns: what else is known of each text; those of a text that was there are kept, too.

@@ -57,7 +57,6 @@ def join_people(
     the project as the other, who has the higher of the two roles.
 
     Args:
-        access: of an admin.
         name: that goes.
         into: that stays.
         only_count: change nothing.

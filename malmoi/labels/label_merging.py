@@ -46,7 +46,6 @@ def merge_labels(
     person on a text the later one holds, as ever.
 
     Args:
-        access: of an admin.
         name: of the label that goes; it may be retired already.
         into: of the label that stays and is offered.
         only_count: change nothing.

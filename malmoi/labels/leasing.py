@@ -80,7 +80,6 @@ def lease_texts(
     """The next texts for this annotator: those that they hold already, then new ones.
 
     Args:
-        access: of an annotator.
         count: how many to hold, up to `MOST_LEASES`.
         spared: texts that no other annotator may lose. Of the last ones, when nobody else's are
             left, each gets a fair share of what others hold. None: all keep what they have.
@@ -109,7 +108,6 @@ def lease_by_chance(access: ProjectAccess, count: int) -> int:
     """Let this annotator hold the next texts of the random sample, and no others.
 
     Args:
-        access: of an annotator.
         count: how many, up to `MOST_LEASES`; fewer where no more are left.
 
     Returns:
@@ -205,7 +203,6 @@ def texts_alike(access: ProjectAccess, text_id: int) -> list[int]:
     """The other texts that are nearly the same, and that this annotator could be given now.
 
     Args:
-        access: of an annotator.
         text_id: of a text of the project; another one has none.
 
     Raises:

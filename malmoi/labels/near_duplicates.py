@@ -118,7 +118,6 @@ def acts_of_alike(access: ProjectAccess, act: Act) -> list[Act]:
     label that it withdraws gave to them. An act that was saved before does nothing more.
 
     Args:
-        access: of an annotator.
         act: a label, or the undo of one.
 
     Raises:

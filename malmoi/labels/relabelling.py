@@ -72,7 +72,6 @@ def texts_to_decide(access: ProjectAccess, which: Sequence[int] | Search) -> Tex
     """What `relabel` would decide now.
 
     Args:
-        access: of a reviewer.
         which: as for `relabel`.
 
     Raises:
@@ -106,7 +105,6 @@ def relabel(
     """Decide many texts at once: all of them, or none.
 
     Args:
-        access: of a reviewer.
         which: ids of texts of the project, or all that a search finds.
         request_id: names the change; the same one arriving twice is one. Up to 100 characters.
         expected: how many texts the person was told.
@@ -150,7 +148,6 @@ def undo_relabelling(access: ProjectAccess, relabelling_id: int) -> int:
     Texts that somebody has decided again since stay as they are. Undoing twice does nothing more.
 
     Args:
-        access: of a reviewer.
         relabelling_id: of `Relabelling`.
 
     Returns:

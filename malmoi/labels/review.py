@@ -162,7 +162,6 @@ def texts_to_review(
     skipped; or those that a reviewer has decided.
 
     Args:
-        access: of a reviewer.
         state: which of these.
         after: the id of the last text of the page before.
         pair: `DisagreeingPair.choices`: only texts that have votes for both.
@@ -270,7 +269,6 @@ def texts_with_votes(access: ProjectAccess, text_ids: Sequence[int]) -> list[Rev
     """Some texts with their votes, such as those behind a number of `agreement`.
 
     Args:
-        access: of a reviewer.
         text_ids: ids of other projects are passed over.
 
     Raises:
@@ -366,7 +364,6 @@ def adjudicate(
     """Append a reviewer's decision about a text.
 
     Args:
-        access: of a reviewer.
         labels: what it is, by name or as they were on screen; None withdraws the decision before.
         request_id: names the decision; the same one arriving twice is one row.
         shown: hash of the text that was on screen (`sha256_of`); None: nobody looked at it.

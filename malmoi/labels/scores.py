@@ -237,7 +237,6 @@ def score_versions(access: ProjectAccess, newest: int | None = None) -> list[Sco
     """The learning curve: one point for each model that was measured, the oldest first.
 
     Args:
-        access: of a member.
         newest: only so many, the last ones.
 
     Raises:

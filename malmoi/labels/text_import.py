@@ -157,7 +157,6 @@ def import_texts(
     place in it and its other columns.
 
     Args:
-        access: of an admin.
         sources: files or uploads; `malmoi.text.reading.sources` finds them.
         options: what the user said of them. Bad rows never end an import: the report has them.
         progress: called after each batch with the rows done so far.

@@ -41,7 +41,6 @@ def typical_words(access: ProjectAccess, *, count: int = 12) -> TypicalWords:
     labelled texts. A text with several labels counts for each. For an annotator: by own labels.
 
     Args:
-        access: of an annotator.
         count: words a label at most.
 
     Raises:
