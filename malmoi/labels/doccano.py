@@ -11,10 +11,9 @@ from typing import Any
 
 from malmoi.errors import InputError
 from malmoi.labels.final_label_rule import final_label
-from malmoi.labels.label_reader import ImportedAct, without_labels
+from malmoi.labels.label_reader import ImportedAct, LabelReader, without_labels
 from malmoi.labels.project import TaskKind
 from malmoi.labels.review import ReviewedText
-from malmoi.text.reading.options import ReadOptions
 
 # In exports of today, and before doccano 1.0.
 _LABEL_KEYS = ("label", "labels")
@@ -22,12 +21,10 @@ _OWN_KEYS = {"id", "label", "Comments"}
 
 
 @dataclass(kw_only=True)
-class DoccanoReader:
+class DoccanoReader(LabelReader):
     """Reads examples. doccano does not say who labelled: it exports a file for each user."""
 
-    options: ReadOptions
-    name: str = "doccano"
-    has_labels: bool = False
+    name = "doccano"
 
     def read(
         self, cells: Mapping[str, Any], kind: TaskKind, names: Collection[str]
@@ -45,9 +42,6 @@ class DoccanoReader:
         comments = cells.get("Comments")
         if isinstance(comments, list) and comments:
             yield ImportedAct(key="1", kind="note", note="\n".join(map(str, comments)))
-
-    def kept(self, cells: Mapping[str, Any], text_column: str) -> Mapping[str, Any]:
-        return cells
 
     def require_labels(self) -> None:
         if not self.has_labels:

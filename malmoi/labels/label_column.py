@@ -8,13 +8,12 @@ from typing import Any
 from malmoi.errors import InputError
 from malmoi.labels.acts_here import moment
 from malmoi.labels.label_names import labels_between, normal_label, says_nothing
-from malmoi.labels.label_reader import ImportedAct, person_of, seconds_of
+from malmoi.labels.label_reader import ImportedAct, LabelReader, person_of, seconds_of
 from malmoi.labels.listed_labels import CHOICES, agreed, is_annotations, listed, names_in_list
 from malmoi.labels.project import TaskKind
 from malmoi.text.reading.columns import label_text
 from malmoi.text.reading.json_rows import refuse_unaccepted
 from malmoi.text.reading.nested import with_inner_keys
-from malmoi.text.reading.options import ReadOptions
 
 # Who labelled, as Label Studio and Prodigy call it in tables.
 ANNOTATOR_COLUMNS = ("annotator", "_annotator_id", "completed_by")
@@ -25,7 +24,7 @@ _OF_LABEL_STUDIO = "annotation_id"
 
 
 @dataclass(kw_only=True)
-class LabelColumnReader:
+class LabelColumnReader(LabelReader):
     """Reads the labels of a column; a row with an empty cell has a text only.
 
     Attributes:
@@ -35,10 +34,8 @@ class LabelColumnReader:
             "": the files do not say.
     """
 
-    options: ReadOptions
     label_column: str
     annotator_column: str | None = None
-    has_labels: bool = False
 
     @property
     def name(self) -> str:
@@ -75,9 +72,6 @@ class LabelColumnReader:
             column = column_of_annotators(cells) or ""
         prefix = NUMBERED if _OF_LABEL_STUDIO in cells else ""
         return person_of(cells.get(column), prefix)
-
-    def kept(self, cells: Mapping[str, Any], text_column: str) -> Mapping[str, Any]:
-        return cells
 
     def require_labels(self) -> None:
         if not self.has_labels:

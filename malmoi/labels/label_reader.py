@@ -1,9 +1,10 @@
 """What files say of their texts: one reader for each tool that writes such files."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from malmoi.errors import InputError
 from malmoi.labels.project import TaskKind
@@ -35,41 +36,40 @@ class ImportedAct:
     score: float | None = None
 
 
-class LabelReader(Protocol):
+@dataclass(kw_only=True)
+class LabelReader(ABC):
     """Reads what the rows of one kind of file say.
 
     Attributes:
-        name: of the way, which says other things of the same rows than another one.
         options: how the texts are read.
+        has_labels: whether a row had the place of labels.
     """
 
     options: ReadOptions
+    has_labels: bool = False
 
     @property
-    def name(self) -> str: ...
+    @abstractmethod
+    def name(self) -> str:
+        """Of the way, which says other things of the same rows than another one."""
 
+    @abstractmethod
     def read(
         self, cells: Mapping[str, Any], kind: TaskKind, names: Collection[str]
     ) -> Iterator[ImportedAct | InputError]:
         """What a row says, and what is wrong with the parts of it that cannot be read."""
-        ...
 
     def kept(self, cells: Mapping[str, Any], text_column: str) -> Mapping[str, Any]:
-        """The columns of a row that stay with its text.
+        """The columns of a row that stay with its text, of those but `text_column`."""
+        return cells
 
-        Args:
-            cells: of the row, but the text.
-            text_column: which one that was.
-        """
-        ...
-
+    @abstractmethod
     def require_labels(self) -> None:
         """Refuse files of which no row had the column of labels.
 
         Raises:
             InputError: that is so; the texts are imported then.
         """
-        ...
 
 
 def without_labels(tool: str, keys: Collection[str]) -> InputError:

@@ -19,13 +19,18 @@ from malmoi.errors import InputError
 from malmoi.labels.acts_here import moment
 from malmoi.labels.label_column import NUMBERED
 from malmoi.labels.label_names import normal_label
-from malmoi.labels.label_reader import ImportedAct, person_of, seconds_of, without_labels
+from malmoi.labels.label_reader import (
+    ImportedAct,
+    LabelReader,
+    person_of,
+    seconds_of,
+    without_labels,
+)
 from malmoi.labels.listed_labels import ANNOTATIONS
 from malmoi.labels.project import TaskKind
 from malmoi.labels.review import ReviewedText, Vote
 from malmoi.labels.tables import AuditRow, TextRow, TextSourceRow
 from malmoi.messages import Phrase
-from malmoi.text.reading.options import ReadOptions
 
 _NAME = "label-studio"
 # What the audit trail calls an import of labels.
@@ -58,7 +63,7 @@ def choices_in(cells: Mapping[str, Any]) -> list[str]:
 
 
 @dataclass(kw_only=True)
-class LabelStudioReader:
+class LabelStudioReader(LabelReader):
     """Reads tasks: each annotation is a vote, a cancelled one a skip, and ground truth a decision.
 
     Attributes:
@@ -67,9 +72,7 @@ class LabelStudioReader:
         tags: `from_name` and `to_name` of the Choices in which each label was met.
     """
 
-    options: ReadOptions
     choices: str | None = None
-    has_labels: bool = False
     has_predictions: bool = False
     all_choices: dict[str, None] = field(default_factory=dict)
     tags: dict[str, tuple[str, str]] = field(default_factory=dict)
