@@ -199,11 +199,7 @@ class Report:
                 "label": [", ".join(names[row]) for row in self.has_label[places]],
                 "labelled_by": np.where(drawn, "person", "model" if self.model else ""),
                 "confidence": np.where(drawn, np.nan, self.confidence[places]),
-                **{
-                    name: [mask_personal_data(str(one)) if one == one else "" for one in cells]
-                    for name in columns
-                    for cells in [self._column(name).iloc[places]]
-                },
+                **{name: _masked(self._column(name).iloc[places]) for name in columns},
             }
         )
 
@@ -393,6 +389,16 @@ class Report:
 def rows_of(table: pd.DataFrame) -> Iterator[Any]:
     """The rows of one of the tables, with their columns by name."""
     yield from table.itertuples(index=False)
+
+
+def _masked(cells: "pd.Series[Any]") -> list[str]:
+    """As texts; of a column that is compared there are few, so that each is looked at once."""
+    known: dict[str, str] = {}
+    written = ["" if one != one else str(one) for one in cells.tolist()]
+    return [
+        known[one] if one in known else known.setdefault(one, mask_personal_data(one))
+        for one in written
+    ]
 
 
 def _drawn(places: np.ndarray, most: int) -> np.ndarray:

@@ -95,6 +95,6 @@ def _texts(report: Report, say: Say) -> Iterator[Sequence[Any]]:
     own = [name for name in table.columns[4:]]
     yield [say("Text"), say("Label"), say("Whose label"), say("Confidence"), *own]
     whose = {"person": say("a person"), "model": say("the model"), "": ""}
-    for row in table.head(EXCEL_ROWS - 1).itertuples(index=False):
-        text, label, by, confidence, *cells = row
-        yield [text, label, whose[by], float(confidence), *cells]
+    columns = (table[name].head(EXCEL_ROWS - 1).tolist() for name in table)
+    for text, label, by, confidence, *cells in zip(*columns, strict=True):
+        yield [text, label, whose[by], confidence, *cells]

@@ -7,6 +7,7 @@ are named, so that another language may order them as it likes. `ko.po` has the 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.resources import files
@@ -48,7 +49,7 @@ class Phrase(str):
         if language == "en":
             return str(self)
         facts = {name: _said(fact, language) for name, fact in self.facts.items()}
-        return _fill(_catalogue(language).get(self.sentence, self.sentence), facts)
+        return _in_korean(_catalogue(language).get(self.sentence, self.sentence), facts)
 
     def as_json(self) -> dict[str, Any]:
         """What `of_json` makes the same phrase of, in another process."""
@@ -134,6 +135,40 @@ def language_of(language: str) -> Say:
         return Phrase(sentence, **facts).in_language(language)
 
     return say
+
+
+# Both forms of a particle: that behind a final consonant, and the other.
+_PARTICLES = {
+    **{"이(가)": "이가", "을(를)": "을를", "은(는)": "은는", "과(와)": "과와", "와(과)": "과와"},
+    **{"(으)로": ("으로", "로"), "(이)라": ("이라", "라")},
+}
+_BOTH_FORMS = "|".join(map(re.escape, _PARTICLES))
+# Marks those of a sentence, for what is filled in may hold some of its own.
+_MARK = "\0"
+_both_forms = re.compile(_BOTH_FORMS)
+_marked = re.compile(rf"(\w?)([^\w\s{_MARK}]*){_MARK}({_BOTH_FORMS})")
+# As they are read: 영, 일, 삼, 육, 칠, 팔; of Latin words, as they are spelled in Hangul.
+_FINAL, _FINAL_L = "013678lmnLMNR", "178lLR"
+_FIRST_SYLLABLE, _LAST_SYLLABLE, _FINALS, _RIEUL = ord("가"), ord("힣"), 28, 8
+
+
+def _in_korean(sentence: str, facts: Mapping[str, object]) -> str:
+    """With the form of each particle that fits the word before it."""
+    marked = _both_forms.sub(rf"{_MARK}\g<0>", sentence)
+    return _marked.sub(_agreeing, _fill(marked, facts))
+
+
+def _agreeing(found: re.Match[str]) -> str:
+    last, between, particle = found.groups()
+    if not last:
+        return f"{between}{particle}"
+    final, is_l = last in _FINAL, last in _FINAL_L
+    if _FIRST_SYLLABLE <= ord(last) <= _LAST_SYLLABLE:
+        code = (ord(last) - _FIRST_SYLLABLE) % _FINALS
+        final, is_l = code > 0, code == _RIEUL
+    if particle == "(으)로" and is_l:
+        final = False
+    return f"{last}{between}{_PARTICLES[particle][0 if final else 1]}"
 
 
 class _Formatter(Formatter):

@@ -78,7 +78,9 @@ def excel_cell(
         text = guarded(text)  # readers take one mark away
     # XML would make a line feed of a carriage return.
     escaped = _LOOKS_ESCAPED.sub("_x005F_", text).replace("\r", "_x000D_")
+    # openpyxl guesses a formula from "=" and an error from "#N/A"; a cell of its own costs a third.
+    if not escaped.startswith(("=", "#")):
+        return escaped
     cell = WriteOnlyCell(sheet, value=escaped)
-    # openpyxl guesses a formula from "=" and an error from "#N/A".
     cell.data_type = "s"
     return cell
