@@ -156,7 +156,7 @@ def picture_app(browser: "Browser", address: str, size: str) -> None:
     page.goto(f"{address}/single?{query}")
     page.get_by_label("분류할 글").fill(SINGLE)
     page.get_by_role("button", name="분류하기").click()
-    page.get_by_text("결정을 이끈 낱말", exact=True).first.click()
+    page.get_by_text("결정을 이끈 단어", exact=True).first.click()
     page.get_by_text("숫자로 보기").wait_for()
     _write(_settled(page), f"single-{size}.png")
     page.goto(f"{address}/file?{query}")

@@ -4,6 +4,8 @@ import ast
 import json
 from string import Formatter
 
+import pytest
+
 from malmoi.errors import InputError
 from malmoi.messages import Phrase
 from tests.messages import CALLS, ERRORS, catalogue, sentences
@@ -76,3 +78,29 @@ def test_an_error_of_another_process_is_said_as_it_was_there() -> None:
     again = InputError.of_json(json.loads(json.dumps(error.at("b.csv").as_json())))
     for language in ("en", "ko"):
         assert again.in_language(language) == error.at("b.csv").in_language(language)
+
+
+@pytest.mark.parametrize(
+    ("label", "said"),
+    [
+        ("긍정", "긍정을 부정으로 합쳤습니다"),
+        ("불만", "불만을 부정으로 합쳤습니다"),
+        ("배송", "배송을 부정으로 합쳤습니다"),
+        ("기타", "기타를 부정으로 합쳤습니다"),
+        ("A/S", "A/S를 부정으로 합쳤습니다"),
+        ("을(를)", "을(를)을 부정으로 합쳤습니다"),
+        ("3", "3을 부정으로 합쳤습니다"),
+        ("👍", "👍을(를) 부정으로 합쳤습니다"),
+    ],
+)
+def test_a_particle_fits_the_word_before_it(label: str, said: str) -> None:
+    sentence = "Merged {name} into {into}: {texts:text}"
+    korean = Phrase(sentence, name=label, into="부정", texts=1).in_language("ko")
+    assert f"{said}: 글 1건" in korean
+    for place, road in (
+        ("서울", "서울로"),
+        ("부산", "부산으로"),
+        ("대구", "대구로"),
+        ("URL", "URL로"),
+    ):
+        assert f"{road} 합" in Phrase(sentence, name="", into=place, texts=1).in_language("ko")

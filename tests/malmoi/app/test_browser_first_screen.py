@@ -25,7 +25,7 @@ def test_three_ways_in(chromium: "Browser", address: str, trained_workplace: Pat
     expect(page.get_by_role("heading", level=1)).to_have_text("말모이")
     menu = page.get_by_test_id("stSidebarNav")
     expect(menu.get_by_role("link")).to_contain_text(["작업", "한 건 분류", "파일 분류", "모델"])
-    page.get_by_role("button", name="무슨 뜻일까?").click()
+    page.get_by_role("button", name="무슨 뜻일까요?").click()
     page.get_by_text("확신").wait_for()
     # A file begins the form, with its name; who goes back finds the screen without it.
     page.locator("input[type=file]").set_input_files(EXAMPLE)

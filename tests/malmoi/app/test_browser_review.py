@@ -56,7 +56,7 @@ def test_a_disagreement_of_two_people_is_reviewed(
     page.get_by_text("그냥 그래요", exact=True).wait_for()
     page.get_by_text("지은", exact=True).wait_for()
     page.get_by_text("민수", exact=True).wait_for()
-    note = page.get_by_label("결정의 까닭")
+    note = page.get_by_label("결정의 이유")
     note.fill("만족이 없음")
     note.press("Control+Enter")
     # Out of the field, as a key in it is a letter of the note.
@@ -107,14 +107,14 @@ def test_texts_are_relabelled_at_once_and_that_is_undone(
     renamed = [replace(good, name="중립"), bad, replace(neither, name="보통")]
     change_labels(access, renamed)
     change.click()
-    page.get_by_text("3건을 보통(으)로 정했습니다").wait_for()
+    page.get_by_text("3건을 보통으로 정했습니다").wait_for()
     assert [row[:2] for row in decisions(workplace)] == [(1, "[3]"), (2, "[3]"), (4, "[3]")]
     # What is clicked while the dialog goes and the page is drawn anew would close again.
     dialog.wait_for(state="hidden")
     page.locator("[data-test-script-state=notRunning]").wait_for()
     page.get_by_role("button", name="한꺼번에 바꾼 기록").click()
     page.get_by_role("button", name="되돌리기").click()
-    page.get_by_text("3건을 전으로 되돌렸습니다").wait_for()
+    page.get_by_text("글 3건을 되돌렸습니다").wait_for()
     assert decisions(workplace) == []
     assert "words=" in page.url
 

@@ -253,7 +253,7 @@ def test_what_was_found_is_counted_anew_after_a_bulk_change(project: ProjectAcce
         for name in ("지은", "**민수**"):
             act = Act(text_id=text_id, kind="label", labels=["긍정"], request_id=f"{name}{text_id}")
             save_acts(as_member(project, name), [act])
-    shown.session_state["explore_bulk_done"] = (project.project_id, "5건을 긍정(으)로 정했습니다.")
+    shown.session_state["explore_bulk_done"] = (project.project_id, "5건을 긍정으로 정했습니다.")
     shown.run()
     assert "56건 가운데 1–50" in words_of(shown)
 
@@ -295,7 +295,7 @@ def test_a_bulk_change_is_undone_where_its_filter_finds_nothing_more(
     shown.run()
     assert "찾은 글이 없습니다" in words_of(shown) and not shown.dataframe
     button(shown, "되돌리기").click().run()
-    assert "2건을 전으로 되돌렸습니다" in words_of(shown) and latest_decisions(project) == []
+    assert "글 2건을 되돌렸습니다" in words_of(shown) and latest_decisions(project) == []
     assert len(shown.dataframe[0].value) == 2
 
 
@@ -310,7 +310,7 @@ def test_an_annotator_is_offered_no_filter_by_others_or_by_a_hidden_model(
     assert found_by(shown, state="labelled") == [1, 2, 3, 4]
     change_settings(project, show_suggestion=False)
     shown = page("explore", "지은")
-    assert shown.selectbox(key="explore_order").options == ["넣은 순서", "최근 라벨부터"]
+    assert shown.selectbox(key="explore_order").options == ["가져온 순서", "최근 라벨부터"]
     assert not shown.slider
     assert "모델이 제안한 라벨" not in [one.label for one in shown.selectbox]
 

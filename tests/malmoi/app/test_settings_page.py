@@ -330,7 +330,7 @@ def test_two_labels_are_merged_with_a_count_before(
     by_label(page.button, "합치기").click().run()
     assert not page.exception and read_project(access).label_names == ["긍정", "부정"]
     page = open_settings(monkeypatch, "audit")
-    assert "라벨 중립 → 부정(으)로 합침: 글 2건" in str(page.dataframe[0].value)
+    assert "라벨 중립을 부정으로 합쳤습니다: 글 2건" in str(page.dataframe[0].value)
 
 
 def test_programs_get_tokens_and_are_told(
@@ -364,4 +364,4 @@ def test_programs_get_tokens_and_are_told(
     by_label(page.button, "거두기").click().run()
     assert list_webhooks(project) == [] and person_of(store(), token, "token") is None
     audit = open_settings(monkeypatch, "audit").dataframe[0].value
-    assert "127.0.0.1(으)로 가는 웹훅을 없앰" in str(audit.to_dict())
+    assert "127.0.0.1로 가는 웹훅을 없앴습니다" in str(audit.to_dict())
