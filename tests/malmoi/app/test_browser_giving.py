@@ -30,7 +30,7 @@ def test_what_a_search_found_is_given_to_a_person(
     words = lead.get_by_label("글에 든 말")
     words.fill("환불")
     words.press("Enter")
-    expect(lead.get_by_text("3건 가운데 1–3")).to_be_visible()
+    expect(lead.get_by_text("3건 가운데 1~3")).to_be_visible()
     lead.get_by_role("button", name="사람에게 맡기기").click()
     lead.get_by_label("맡을 사람").click()
     lead.get_by_role("option", name="민수").click()

@@ -42,7 +42,7 @@ def page(chromium: "Browser", workplace: Path) -> "Page":
 
 def test_only_people_write_english_on_a_korean_page(page: "Page", address: str) -> None:
     page.goto(f"{address}/explore?project={quote('리뷰')}&name={quote('보람')}")
-    page.get_by_text("1건 가운데 1–1").wait_for()
+    page.get_by_text("1건 가운데 1~1").wait_for()
     page.get_by_role("navigation", name="화면").wait_for()
     page.wait_for_function(f"() => !({NAMES})().some((name) => /[A-Za-z]{{3}}/.test(name))")
     assert page.get_by_test_id("stSkipToContent").text_content() == "본문으로 건너뛰기"
@@ -76,7 +76,7 @@ def test_on_a_narrow_screen_nothing_is_cut(page: "Page", address: str) -> None:
 
     query = f"project={quote('리뷰')}&name={quote('보람')}"
     page.goto(f"{address}/explore?{query}")
-    page.get_by_text("1건 가운데 1–1").wait_for()
+    page.get_by_text("1건 가운데 1~1").wait_for()
     for name in ("상태", "순서"):
         field = page.get_by_role("combobox", name=name, exact=True)
         field.click()

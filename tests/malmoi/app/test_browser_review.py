@@ -88,11 +88,11 @@ def test_texts_are_relabelled_at_once_and_that_is_undone(
     page: "Page", address: str, workplace: Path
 ) -> None:
     page.goto(f"{address}/explore?project={quote('리뷰')}&name={quote('보람')}")
-    page.get_by_text("4건 가운데 1–4").wait_for()
+    page.get_by_text("4건 가운데 1~4").wait_for()
     words = page.get_by_label("글에 든 말")
     words.fill("요")
     words.press("Enter")
-    page.get_by_text("3건 가운데 1–3").wait_for()
+    page.get_by_text("3건 가운데 1~3").wait_for()
     page.get_by_role("button", name="찾은 글 모두 라벨 정하기").click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_text("글 3건의 라벨").wait_for()
@@ -121,14 +121,14 @@ def test_texts_are_relabelled_at_once_and_that_is_undone(
 
 def test_filters_that_were_cleared_do_not_come_back(page: "Page", address: str) -> None:
     page.goto(f"{address}/explore?project={quote('리뷰')}&name={quote('보람')}")
-    page.get_by_text("4건 가운데 1–4").wait_for()
+    page.get_by_text("4건 가운데 1~4").wait_for()
     page.get_by_role("button", name="필터").click()
     file = page.get_by_label("파일 이름에 든 말")
     file.fill("다른 파일")
     file.press("Enter")
     page.get_by_text("찾은 글이 없습니다").wait_for()
     page.get_by_role("button", name="필터 지우기").click()
-    page.get_by_text("4건 가운데 1–4").wait_for()
+    page.get_by_text("4건 가운데 1~4").wait_for()
     # With the next click the browser says again what its fields hold.
     page.get_by_text("표시한 글만").click()
     page.get_by_text("필터: 표시").wait_for()

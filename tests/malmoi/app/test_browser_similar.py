@@ -51,7 +51,7 @@ def test_texts_that_say_the_same_are_labelled_as_a_bundle(
         words = page.get_by_label("글에 든 말")
         words.fill("환불 절차")
         words.press("Enter")
-        page.get_by_text("6건 가운데 1–6").wait_for()
+        page.get_by_text("6건 가운데 1~6").wait_for()
         page.goto(f"{server.address}/explore?{where}&similar=1")
         rows = page.get_by_test_id("stCheckbox")
         rows.nth(5).wait_for()

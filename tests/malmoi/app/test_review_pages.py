@@ -247,7 +247,7 @@ def test_what_was_found_is_counted_anew_after_a_bulk_change(project: ProjectAcce
     import_texts(project, [source_of_upload("더.txt", lines)])
     shown = page("explore", "보람")
     shown.selectbox(key="explore_state").set_value("open").run()
-    assert "61건 가운데 1–50" in words_of(shown)
+    assert "61건 가운데 1~50" in words_of(shown)
     # The dialog is not drawn by AppTest without its fragment: this is what it does.
     for text_id in range(7, 12):
         for name in ("지은", "**민수**"):
@@ -255,7 +255,7 @@ def test_what_was_found_is_counted_anew_after_a_bulk_change(project: ProjectAcce
             save_acts(as_member(project, name), [act])
     shown.session_state["explore_bulk_done"] = (project.project_id, "5건을 긍정으로 정했습니다.")
     shown.run()
-    assert "56건 가운데 1–50" in words_of(shown)
+    assert "56건 가운데 1~50" in words_of(shown)
 
 
 @pytest.mark.parametrize("module", ["explore", "review"])
