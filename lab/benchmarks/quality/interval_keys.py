@@ -91,8 +91,10 @@ def _label(
     rng = np.random.default_rng(seed)
     labels, texts = int(truth.max()) + 1, len(truth)
     given = np.eye(labels)[truth]
-    left, done, by_chance = np.ones(texts, dtype=bool), [], []
-    said, steps = np.full((texts, labels), 1 / labels), []
+    left, said = np.ones(texts, dtype=bool), np.full((texts, labels), 1 / labels)
+    done: list[int] = []
+    by_chance: list[int] = []
+    steps: list[np.ndarray] = []
     fitted: Any = None
     while len(done) < keys:
         for _ in range(min(ROUND, keys - len(done))):
