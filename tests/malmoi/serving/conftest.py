@@ -28,10 +28,14 @@ from tests.malmoi.inference.conftest import (
     several_labels_model,
     values_model,
 )
+from tests.malmoi.labels.conftest import any_url, postgres_server, postgres_url
 
 __all__ = [
+    "any_url",
     "make_model",
     "pairs_model",
+    "postgres_server",
+    "postgres_url",
     "several_labels_model",
     "values_model",
 ]
