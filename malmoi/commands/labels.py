@@ -97,8 +97,9 @@ class LabelsSettings:
     person: str | None = None
     """Name to erase; what the person did stays, under a name that says nothing. Or whose token or
     invitation is made."""
-    role: Literal["annotator", "reviewer", "admin"] = "annotator"
-    """What the person of a token or an invitation may do in the project."""
+    role: Literal["annotator", "reviewer", "admin"] | None = None
+    """What the person of a token or an invitation may do in the project; by default what they may
+    there already, or label."""
     withdraw: bool = False
     """Take back all tokens, or invitations, of the person in the project, or tell --url no more;
     none is made then."""
@@ -199,6 +200,7 @@ def _key(settings: LabelsSettings, kind: "KeyKind") -> None:
     from malmoi.labels.access import ProjectAccess
     from malmoi.labels.access_keys import list_keys, make_key, make_owner_key, withdraw
     from malmoi.labels.people import Person, person_name
+    from malmoi.labels.projects import members
 
     if settings.files or (settings.person is None and settings.withdraw):
         raise InputError(
@@ -219,8 +221,10 @@ def _key(settings: LabelsSettings, kind: "KeyKind") -> None:
                 withdraw(access, key)
             print(f"{project.name}: {len(mine):,} {kind}s of {name} taken back", file=sys.stderr)
             return
-        secret = make_key(access, settings.person, settings.role, kind)
-        whose = f"{settings.person} as {settings.role} in {project.name}"
+        known = members(access).get(person_name(settings.person), "annotator")
+        role = settings.role or known
+        secret = make_key(access, settings.person, role, kind)
+        whose = f"{settings.person} as {role} in {project.name}"
     print(secret if kind == "token" else f"/join?invite={secret}")
     where = "" if kind == "token" else "open it behind the app's address; "
     print(f"{whose}: {where}it is not shown again", file=sys.stderr)

@@ -63,6 +63,10 @@ def test_whoever_runs_the_server_makes_links_on_it(
         secret = capsys.readouterr().out.strip().removeprefix("/join?invite=")
         found = person_of(store, secret, "invitation")
         assert found is not None and read_project(store.access(found, "1")).role == role
+    # A key without a role makes nobody less than they are.
+    main(LabelsSettings(action="token", database=any_url, person="지은"))
+    assert members(store.access(LOCAL, "1"))["지은"] == "reviewer"
+    capsys.readouterr()
     main(LabelsSettings(action="invitation", database=any_url, person="지은", withdraw=True))
     assert person_of(store, secret, "invitation") is None
     with pytest.raises(InputError, match="whose invitation"):
