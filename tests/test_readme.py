@@ -63,7 +63,7 @@ def paths_in(words: list[str]) -> list[Path]:
     if words[0] == "make":
         return []
     written = made_by(words)
-    values = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
+    values = [word for word in words[1:] if not re.search("^-|=|://", word)]
     paths = [Path(word) for word in values if "/" in word or _FILE.fullmatch(word)]
     own = [path for path in paths if _READERS_OWN.fullmatch(str(path))]
     return [path for path in paths if path not in written and path not in own]
