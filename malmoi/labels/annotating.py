@@ -14,6 +14,7 @@ from sqlalchemy import Connection, insert, select, update
 
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess, database_time
+from malmoi.labels.comments import Comment, read_threads, seen_by
 from malmoi.labels.label_book import LabelBook, ShownLabel
 from malmoi.labels.projects import newest_guideline
 from malmoi.labels.stored_text import checked, checked_note, checked_request
@@ -105,6 +106,7 @@ class OwnWork:
         labels: of the label that holds; empty for a skip.
         flagged: whether the flag is up.
         note: the last one, or "".
+        comments: the notes about the text that they may see.
         request_id: of the decision that holds, to undo it by; None without one.
     """
 
@@ -114,6 +116,7 @@ class OwnWork:
     labels: tuple[str, ...]
     flagged: bool
     note: str
+    comments: tuple[Comment, ...]
     request_id: str | None
 
 
@@ -375,6 +378,7 @@ def own_work(
         skipped = query.where(PlaceRow.state == "skipped", PlaceRow.text_id.not_in(last))
         rows = [*rows, *connection.execute(skipped).all()]
         remarks = read_remarks(connection, [row[0] for row in rows])
+        threads = read_threads(connection, [row[0] for row in rows], seen_by(access, connection))
         found = []
         for text_id, words, state, choice, request_id in rows:
             flagged, note = remarks.get((text_id, access.person.name), (False, ""))
@@ -387,6 +391,7 @@ def own_work(
                     labels=labels,
                     flagged=flagged,
                     note=note,
+                    comments=threads.get(text_id, ()),
                     request_id=request_id,
                 )
             )

@@ -16,6 +16,7 @@ from sqlalchemy import ColumnElement, Connection, bindparam, func, insert, selec
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess, database_time
 from malmoi.labels.annotating import Saved, read_remarks
+from malmoi.labels.comments import Comment, read_threads
 from malmoi.labels.connection import in_parts
 from malmoi.labels.label_book import LabelBook, ShownLabel
 from malmoi.labels.projects import newest_guideline
@@ -66,6 +67,7 @@ class ReviewedText:
 
     Attributes:
         remarks: of all annotators that made one, by name; a vote repeats its own.
+        comments: all notes about it, as a thread.
         adjudicated: the reviewer's labels; None where nobody has decided.
         reviewer: who decided.
         decision_id: of the decision that holds; None where nobody has decided.
@@ -79,6 +81,7 @@ class ReviewedText:
     adjudicated: tuple[str, ...] | None
     reviewer: str | None
     remarks: tuple[Remark, ...] = ()
+    comments: tuple[Comment, ...] = ()
     decision_id: int | None = None
     decided_at: datetime | None = None
     decision_note: str = ""
@@ -287,6 +290,7 @@ def reviewed_texts(
     """Texts of the project with their votes, for callers that have asked for the role."""
     book = LabelBook(access, connection)
     remarks = read_remarks(connection, text_ids)
+    threads = read_threads(connection, text_ids)
     votes: dict[int, list[Vote]] = {one: [] for one in text_ids}
     cast = (
         select(
@@ -339,6 +343,7 @@ def reviewed_texts(
             adjudicated=None if choice is None else book.labels(choice),
             reviewer=reviewer,
             remarks=tuple(made[text_id]),
+            comments=threads.get(text_id, ()),
             decision_id=decision_id,
             decided_at=decided_at,
             decision_note=note or "",

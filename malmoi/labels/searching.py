@@ -14,6 +14,7 @@ from sqlalchemy import Connection, Select, func, select, tuple_
 
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
+from malmoi.labels.comments import seen_by
 from malmoi.labels.people import AccessError
 from malmoi.labels.review import ReviewedText, Vote, reviewed_texts
 from malmoi.labels.roles import allows
@@ -146,6 +147,7 @@ class FoundText:
         view: None where there is none, or where the project hides it from annotators.
         flagged: whether one of those whose votes are seen has a flag up.
         labelled_at: when the newest of these labels was given.
+        comments: how many notes there are that may be seen.
     """
 
     text_id: int
@@ -156,6 +158,7 @@ class FoundText:
     view: ModelView | None
     flagged: bool
     labelled_at: datetime | None
+    comments: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -272,6 +275,7 @@ class _Finder:
         self.me = access.person.name
         self.sees_all = allows(access.role(connection), "reviewer")
         self.sees_model = self.sees_all or bool(self.project["show_suggestion"])
+        self.notes_of = seen_by(access, connection)
         self._refuse_what_is_hidden()
         self.conditions = SearchConditions(
             connection=connection,
@@ -386,6 +390,9 @@ class _Finder:
             view=view,
             flagged=any(one.flagged for one in remarks),
             labelled_at=labelled_at,
+            comments=sum(
+                self.notes_of is None or one.person in self.notes_of for one in text.comments
+            ),
         )
 
     def _moments(self, text_ids: Sequence[int]) -> dict[int, datetime]:

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, select
 from sqlalchemy.orm import aliased
 
 from malmoi.labels.access import ProjectAccess
+from malmoi.labels.comments import seen_by
 from malmoi.labels.label_book import LabelBook
 from malmoi.labels.label_studio import columns_of_task
 from malmoi.labels.roles import allows
@@ -77,7 +78,7 @@ class TextHistory:
 
     Attributes:
         found: as a search shows it.
-        acts: oldest first; for an annotator one's own.
+        acts: oldest first; for an annotator one's own, and what reviewers have written.
         sources: in the order of import, at most 100.
     """
 
@@ -98,7 +99,12 @@ def read_history(access: ProjectAccess, text_id: int) -> TextHistory:
         sees_all = allows(access.role(connection), "reviewer")
         book = LabelBook(access, connection)
         shown = sees_all or bool(access.row(connection)["show_suggestion"])
+        notes_of = seen_by(access, connection)
         acts = _acts(connection, text_id, book, None if sees_all else access.person.name, shown)
+        if notes_of is not None:
+            others = _acts(connection, text_id, book, None, shown)
+            others = [act for act in others if act.action == "note" and act.person in notes_of]
+            acts += [act for act in others if act.person != access.person.name]
         if sees_all:
             acts += _decisions(connection, text_id, book)
         return TextHistory(

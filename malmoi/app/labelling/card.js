@@ -584,11 +584,18 @@ class Card {
     at.recentList.replaceChildren(
       ...works.map((work) => {
         const decision = this.decision(work.state === "skipped" ? "skip" : "label", work.labels);
-        const words = `${work.flagged ? "⚑ " : ""}${work.text}${work.note ? ` — ${work.note}` : ""}`;
+        const comments = work.comments ?? [];
+        const note = work.note && !comments.length ? ` — ${work.note}` : "";
+        const words = `${work.flagged ? "⚑ " : ""}${work.text}${note}`;
+        const thread = comments.map(({ person, text, at: when }) =>
+          make("small", { textContent: `💬 ${person} · ${momentOf(when)}: ${text}` }),
+        );
         const change = { type: "button", className: "small", textContent: say.change, change: work };
-        return make("li", {}, make("b", { textContent: decision }), make("span", { textContent: words }), make("button", change));
+        return make("li", {}, make("b", { textContent: decision }), make("span", { textContent: words }), make("button", change), ...thread);
       }),
     );
+    const answered = works.filter((work) => work.answered).length;
+    at.recentTitle.textContent = `${say.recent}${answered ? ` 💬 ${answered}` : ""}`;
     if (!works.length) at.recentList.textContent = say.noWork;
   }
 

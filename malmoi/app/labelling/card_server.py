@@ -113,6 +113,7 @@ def answer_first(
     given = CardAnswer(stopped=stopped)
     try:
         given.past = _own_work(access, within=_UNDONE_WITHIN)[::-1]
+        given.recent = _own_work(access)
         if not stopped:
             hand_out(access, given, columns=columns)
     except InputError as error:
@@ -121,8 +122,17 @@ def answer_first(
 
 
 def _own_work(access: ProjectAccess, **bounds: timedelta) -> list[dict[str, Any]]:
-    works = own_work(access, limit=_RECENT, **bounds)
-    return [asdict(one) | {"sha256": sha256_of(one.text)} for one in works]
+    works = []
+    for one in own_work(access, limit=_RECENT, **bounds):
+        comments = [
+            {"person": note.person, "text": note.text, "at": note.written_at.isoformat()}
+            for note in one.comments
+        ]
+        answered = bool(comments) and comments[-1]["person"] != access.person.name
+        work = asdict(one) | {"sha256": sha256_of(one.text), "comments": comments}
+        # After an answer a note is another one.
+        works.append(work | {"answered": answered} | ({"note": ""} if answered else {}))
+    return works
 
 
 def _hand_out_anew(

@@ -32,3 +32,9 @@ function titlesOf(names, labels) {
   const titles = new Map(labels.map((label) => [label.name, label.title]));
   return names.map((name) => titles.get(name) ?? name).join(", ");
 }
+
+// A moment as the browser's language writes it, without the year.
+function momentOf(at) {
+  const parts = { month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit" };
+  return new Date(at).toLocaleString([], parts);
+}

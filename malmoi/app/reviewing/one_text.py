@@ -1,14 +1,19 @@
 """A text that is reviewed: its words, what each annotator says, and the buttons that decide."""
 
+import uuid
 from collections.abc import Callable, Sequence
 
 import streamlit as st
 
+from malmoi.app.explanation import explain
 from malmoi.app.language import say
+from malmoi.app.local_time import local_time
 from malmoi.app.plain_text import escaped
 from malmoi.app.projects.guideline import show_guideline
 from malmoi.app.side_by_side import side_by_side
 from malmoi.app.visit import OpenProject
+from malmoi.errors import InputError
+from malmoi.labels.annotating import Act, save_acts
 from malmoi.labels.label_book import ShownLabel
 from malmoi.labels.project import ProjectLabel
 from malmoi.labels.review import ReviewedText
@@ -48,6 +53,7 @@ def draw_text(
             st.text(text.text)
         _draw_votes(text)
         _draw_decision(open_project, text, decide)
+        _draw_thread(open_project, text)
         if draw_below is not None:
             draw_below()
     with right:
@@ -84,6 +90,27 @@ def _draw_votes(text: ReviewedText) -> None:
                 note=text.decision_note,
             )
         )
+
+
+def _draw_thread(open_project: OpenProject, text: ReviewedText) -> None:
+    """What people have written to each other about the text, and a field to answer."""
+    for one in text.comments:
+        st.caption(f"{escaped(one.person)} · {local_time(one.written_at):%m-%d %H:%M}")
+        st.text(one.text)
+    key = f"review_comment_{text.text_id}_{len(text.comments)}"
+    note = st.text_input(say("Write to the annotators"), key=key, max_chars=10_000)
+    if st.button(say("Send"), key=f"{key}_send", icon=":material/send:") and note.strip():
+        mine = [one for one in text.comments[-1:] if one.person == open_project.access.person.name]
+        # It goes on with one's own last note, in whose place it would stand.
+        whole = "\n".join([*(one.text for one in mine), note.strip()])
+        request_id = f"comment:{uuid.uuid4().hex}"
+        act = Act(text_id=text.text_id, kind="note", note=whole, request_id=request_id)
+        try:
+            save_acts(open_project.access, [act])
+        except InputError as error:
+            explain(say("It was not sent."), error)
+        else:
+            st.rerun()
 
 
 def _draw_decision(open_project: OpenProject, text: ReviewedText, decide: Decide) -> None:

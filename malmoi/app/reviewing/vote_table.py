@@ -30,6 +30,7 @@ def choose_text(texts: Sequence[ReviewedText], key: str) -> ReviewedText | None:
                 "" if one.adjudicated is None else f"{joined(one.adjudicated)} ({one.reviewer})"
                 for one in texts
             ],
+            "comments": [len(one.comments) or None for one in texts],
             "notes": [" / ".join(one.notes) for one in texts],
         }
     )
@@ -42,6 +43,7 @@ def choose_text(texts: Sequence[ReviewedText], key: str) -> ReviewedText | None:
             "text": st.column_config.TextColumn(say("Text"), width="large"),
             "votes": st.column_config.TextColumn(say("Votes"), width="medium"),
             "decided": st.column_config.TextColumn(say("Decision")),
+            "comments": st.column_config.NumberColumn("💬", width=30),
             "notes": st.column_config.TextColumn(say("Notes")),
         },
     )

@@ -189,6 +189,7 @@ def _draw_table(open_project: OpenProject, page: SearchPage, key: str) -> list[F
             "score": [one.view.score if one.view else None for one in texts],
             "doubt": [one.view.doubt if one.view else None for one in texts],
             "flag": ["⚑" if one.flagged else "" for one in texts],
+            "comments": [one.comments or None for one in texts],
             "when": [one.labelled_at for one in texts],
         }
     )
@@ -209,6 +210,7 @@ def _draw_table(open_project: OpenProject, page: SearchPage, key: str) -> list[F
             *(["suggested", "score"] if sees_model else []),
             *(["doubt"] if sees_model and open_project.allows("reviewer") else []),
             "flag",
+            "comments",
             "when",
         ],
         column_config={
@@ -223,6 +225,7 @@ def _draw_table(open_project: OpenProject, page: SearchPage, key: str) -> list[F
                 help=say("How likely the label given is wrong"),
             ),
             "flag": column.TextColumn("⚑", width=30),
+            "comments": column.NumberColumn("💬", width=30, help=say("Notes about the text")),
             "when": column.DatetimeColumn(
                 say("Labelled at"),
                 format="MM-DD HH:mm",
