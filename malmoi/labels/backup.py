@@ -2,16 +2,19 @@
 
 import sqlite3
 from contextlib import closing
+from datetime import date, timedelta
 from pathlib import Path
 
 from sqlalchemy.engine import URL
 
 from malmoi.errors import InputError
-from malmoi.files import file_at_once
+from malmoi.files import file_at_once, write_at_once
 from malmoi.labels.connection import BUSY_SECONDS, existing_database
 from malmoi.labels.database import without_password
 
 _PAGES = 2_000
+# The copies of days, and the file beside them that says for how many days they are kept.
+_DAILY, _SETTING = "daily-", "daily-copies-days.txt"
 
 
 def back_up(path: Path, url: str | URL | None = None) -> int:
@@ -50,6 +53,46 @@ def back_up(path: Path, url: str | URL | None = None) -> int:
     with file_at_once(path) as scratch:
         _copy(Path(parsed.database or ""), scratch)
     return path.stat().st_size
+
+
+def back_up_daily(folder: Path, url: str | URL, keep_days: int, today: date) -> Path | None:
+    """Make the copy of a day unless it is there, and remove those of days too long ago.
+
+    Args:
+        folder: of the copies; of others in it none is touched.
+        url: of the database.
+        keep_days: how many days a copy is kept; 0 makes none, and removes none.
+        today: which day it is.
+
+    Returns:
+        The new copy; None where there is nothing to do.
+
+    Raises:
+        InputError: as `back_up`.
+    """
+    path = folder / f"{_DAILY}{today:%Y-%m-%d}.db"
+    if keep_days < 1 or path.exists():
+        return None
+    back_up(path, url)
+    first = f"{_DAILY}{today - timedelta(days=keep_days - 1):%Y-%m-%d}.db"
+    for old in folder.glob(f"{_DAILY}????-??-??.db"):
+        if old.name < first:
+            old.unlink()
+    return path
+
+
+def days_kept(folder: Path) -> int:
+    """For how many days the daily copies of a folder are kept; 0: there are none."""
+    try:
+        return max(0, int((folder / _SETTING).read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        return 0
+
+
+def keep_days(folder: Path, days: int) -> None:
+    """Set for how many days daily copies are kept; 0: none is made."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_at_once(folder / _SETTING, f"{days}\n")
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -1,7 +1,6 @@
 """Members of the open project and their roles; the audit trail; how to keep a copy."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 import pandas as pd
 import streamlit as st
@@ -25,12 +24,10 @@ from malmoi.labels.access_keys import (
     withdraw,
 )
 from malmoi.labels.assigning import given_texts
-from malmoi.labels.backup import back_up
 from malmoi.labels.people import AccessError
 from malmoi.labels.projects import audit_trail, members, set_member
 from malmoi.labels.roles import ROLES as ROLE_NAMES
 from malmoi.labels.roles import Role
-from malmoi.paths import home
 
 _ENTRIES = 500
 _REFUSED, _MADE = "settings_role_refused", "settings_invitation_made"
@@ -250,42 +247,3 @@ def draw_audit(open_project: OpenProject) -> None:
     )
     if len(entries) == _ENTRIES:
         st.caption(say("The latest {entries}.", entries=_ENTRIES))
-
-
-def draw_backup(visit: Visit, open_project: OpenProject) -> None:
-    """How to keep a copy."""
-    st.caption(
-        say("This copies the whole database as it is at one moment, whoever works on it meanwhile.")
-    )
-    url = visit.store.engine.url
-    if url.get_backend_name() != "sqlite":
-        st.info(say("Whoever keeps the database server makes its copies."), icon=":material/dns:")
-    elif st.button(
-        say("Make a copy"),
-        icon=":material/backup:",
-        key="backup",
-        disabled=not open_project.allows("admin"),
-    ):
-        # No backup is written over another one.
-        name = f"labels-{local_time(datetime.now(UTC)):%Y-%m-%d-%H%M%S}.db"
-        path = home() / "backups" / name
-        try:
-            with open_project.access.reading("admin"):
-                pass
-            size = back_up(path, url.render_as_string(hide_password=False))
-        except (InputError, OSError) as error:
-            explain(say("No copy was made."), error)
-        else:
-            copy = f"backups/{name}"
-            st.success(say("Copied to {copy} ({size:,.1f} MB).", copy=copy, size=size / 2**20))
-            # It has all projects, which an admin of one need not see.
-            if visit.person.is_local:
-                st.download_button(
-                    say("Download"),
-                    path.read_bytes,
-                    name,
-                    "application/vnd.sqlite3",
-                    on_click="ignore",
-                    icon=":material/download:",
-                )
-    st.caption(say("How to go back to a copy: the guide to the app, “Backups”."))

@@ -3,9 +3,10 @@
 import streamlit as st
 
 from malmoi.app.language import say
+from malmoi.app.projects.settings_backup import draw_backup
 from malmoi.app.projects.settings_erase import draw_erasing
 from malmoi.app.projects.settings_labels import draw_labels
-from malmoi.app.projects.settings_people import draw_audit, draw_backup, draw_people
+from malmoi.app.projects.settings_people import draw_audit, draw_people
 from malmoi.app.projects.settings_programs import draw_programs
 from malmoi.app.projects.settings_work import draw_guideline, draw_work
 from malmoi.app.sections import choose_section

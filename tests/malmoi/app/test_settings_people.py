@@ -1,4 +1,4 @@
-"""설정 → 사람: whoever has labelled is invited by their very name, and two names become one."""
+"""설정 → 사람 and 백업: names that are invited and joined, a copy that is gone back to."""
 
 from pathlib import Path
 
@@ -6,6 +6,7 @@ import pytest
 import streamlit as st
 
 from malmoi.labels.access_keys import list_keys, person_of
+from malmoi.labels.backup import days_kept
 from malmoi.labels.projects import audit_trail, members
 from malmoi.labels.review import progress, texts_with_votes
 from tests.malmoi.app.pages import open_page, shown
@@ -58,3 +59,23 @@ def test_names_are_invited_and_joined(workplace: Path) -> None:
     ]
     assert [key.person for key in list_keys(access, "invitation")] == ["민수"]
     assert audit_trail(access)[0].action == "join people"
+
+
+def test_a_copy_is_gone_back_to(workplace: Path) -> None:
+    access = made("하나", "둘", "셋")
+    vote(access, "민수", ["긍정"])
+    page = open_page("settings", section="backup")
+    page.number_input(key="backup_days").set_value(7).run()
+    assert days_kept(workplace / "backups") == 7
+    page.button(key="backup").click().run()
+    (copy,) = (workplace / "backups").glob("*.db")
+    vote(access, "수아", ["부정", "부정"])
+    page.run()
+    page.selectbox(key="backup_copy").select(copy).run()
+    assert "라벨·건너뛰기·표시·메모 2건" in shown(page) and "사람: 수아" in shown(page)
+    assert page.button(key="backup_back").disabled and progress(access).finished == 2
+    page.checkbox(key=f"backup_sure_{copy.name}").check().run()
+    page.button(key="backup_back").click().run()
+    assert not page.exception and "그대로 되돌렸습니다" in shown(page)
+    assert progress(access).finished == 1
+    assert len(list((workplace / "backups").glob("before-going-back-*.db"))) == 1

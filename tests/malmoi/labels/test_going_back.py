@@ -1,0 +1,84 @@
+"""A database goes back to a copy while others have it open; what is lost is told before."""
+
+from datetime import date
+from pathlib import Path
+
+import pytest
+from sqlalchemy import func, select
+
+from malmoi.errors import InputError
+from malmoi.labels.access_keys import list_keys, make_key, person_of, withdraw
+from malmoi.labels.annotating import Act, save_acts
+from malmoi.labels.backup import back_up, back_up_daily
+from malmoi.labels.going_back import LostRows, go_back, what_would_be_lost
+from malmoi.labels.people import Person
+from malmoi.labels.project import NewProject, ProjectLabel
+from malmoi.labels.projects import ProjectStore
+from malmoi.labels.review import adjudicate, progress
+from malmoi.labels.tables import AnnotationRow
+from malmoi.labels.text_import import import_texts
+from malmoi.text.reading.sources import source_of_upload
+from tests.malmoi.labels.conftest import LOCAL, for_person
+
+LABELS = [ProjectLabel(name="가"), ProjectLabel(name="나")]
+
+
+def test_going_back_takes_what_was_told_and_lets_nobody_in_again(tmp_path: Path) -> None:
+    url, copy = f"sqlite:///{tmp_path}/labels.db", tmp_path / "backups" / "copy.db"
+    store, other = ProjectStore(url), ProjectStore(url)
+    access = store.create(LOCAL, NewProject(name="리뷰", labels=LABELS))
+    import_texts(access, [source_of_upload("글.txt", b"one\ntwo\nthree")])
+    secret = make_key(access, "지은", "annotator", "invitation")
+    mine = for_person(access, "지은")
+    save_acts(mine, [Act(text_id=1, kind="label", labels=["가"], request_id="a")])
+    back_up(copy, url)
+    assert what_would_be_lost(store.engine, copy) == LostRows(
+        projects=(), people=(), texts=0, acts=0, decisions=0
+    )
+
+    withdraw(access, list_keys(access, "invitation")[0].id)
+    new = make_key(access, "민수", "annotator", "invitation")
+    import_texts(access, [source_of_upload("글.txt", "넷\n다섯".encode())])
+    theirs = for_person(access, "민수")
+    acts = [Act(text_id=n, kind="label", labels=["나"], request_id=f"{n}") for n in (2, 4)]
+    save_acts(theirs, acts)
+    adjudicate(access, 2, ["가"], request_id="d")
+    store.create(Person(name="수아", is_local=True), NewProject(name="다른 것", labels=LABELS))
+    assert what_would_be_lost(store.engine, copy) == LostRows(
+        projects=("다른 것",), people=("민수",), texts=2, acts=2, decisions=1
+    )
+
+    # Whoever has it open, and reads at that moment, goes on in what is there then.
+    with other.engine.connect() as connection:
+        kept = tmp_path / "backups" / "before.db"
+        go_back(store.engine, copy, kept)
+        assert connection.scalar(select(func.count()).select_from(AnnotationRow)) == 1
+    assert [one.name for one in other.list(LOCAL)] == ["리뷰"]
+    assert progress(access).texts == 3 and store.engine.url == other.engine.url
+    # A link that was taken back stays so, and a new one opens.
+    assert person_of(store, secret, "invitation") is None
+    assert person_of(store, new, "invitation") is not None
+    save_acts(mine, [Act(text_id=3, kind="label", labels=["가"], request_id="b")])
+    # And forth again.
+    go_back(store.engine, kept, tmp_path / "backups" / "again.db")
+    assert progress(access).texts == 5 and len(other.list(LOCAL)) == 2
+
+    (tmp_path / "backups" / "broken.db").write_bytes(b"SQLite format 3\x00" + b"\xff" * 500)
+    with pytest.raises(InputError):
+        what_would_be_lost(store.engine, tmp_path / "backups" / "broken.db")
+    assert progress(access).texts == 5
+    assert not list((tmp_path / "backups").glob("malmoi-*"))
+
+
+def test_a_copy_of_each_day_is_kept_for_some_days(tmp_path: Path) -> None:
+    url, folder = f"sqlite:///{tmp_path}/labels.db", tmp_path / "backups"
+    ProjectStore(url).create(LOCAL, NewProject(name="리뷰", labels=LABELS))
+    assert back_up_daily(folder, url, 0, date(2026, 3, 1)) is None and not folder.exists()
+    back_up(folder / "labels-2025-01-01.db", url)
+    made = [back_up_daily(folder, url, 2, date(2026, 3, day)) for day in (1, 2, 2, 3)]
+    assert [one is None for one in made] == [False, False, True, False]
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "daily-2026-03-02.db",
+        "daily-2026-03-03.db",
+        "labels-2025-01-01.db",
+    ]
