@@ -35,6 +35,7 @@ def _draw(open_project: OpenProject, search: Search, chosen: Sequence[int]) -> N
         index=None,
         # Whoever typed their name need not be a member.
         accept_new_options=access.person.is_local,
+        placeholder=say("Name"),
         key="explore_give_person",
     )
     st.caption(

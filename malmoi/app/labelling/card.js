@@ -588,14 +588,14 @@ class Card {
         const note = work.note && !comments.length ? ` — ${work.note}` : "";
         const words = `${work.flagged ? "⚑ " : ""}${work.text}${note}`;
         const thread = comments.map(({ person, text, at: when }) =>
-          make("small", { textContent: `💬 ${person} · ${momentOf(when)}: ${text}` }),
+          make("small", { textContent: `${person} · ${momentOf(when)}: ${text}` }),
         );
         const change = { type: "button", className: "small", textContent: say.change, change: work };
         return make("li", {}, make("b", { textContent: decision }), make("span", { textContent: words }), make("button", change), ...thread);
       }),
     );
     const answered = works.filter((work) => work.answered).length;
-    at.recentTitle.textContent = `${say.recent}${answered ? ` 💬 ${answered}` : ""}`;
+    at.recentTitle.textContent = [say.recent, answered && say.answered.replace("{}", answered)].filter(Boolean).join(" · ");
     if (!works.length) at.recentList.textContent = say.noWork;
   }
 

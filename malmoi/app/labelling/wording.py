@@ -90,6 +90,7 @@ def _text() -> dict[str, str]:
         "none": say("none of them"),
         "together": say("The same label for texts nearly the same: {}"),
         "recent": say("What I labelled or skipped"),
+        "answered": say("answered: {}"),
         "noWork": say("None yet."),
         "change": say("Change"),
         "coming": say("Fetching texts…"),

@@ -65,20 +65,19 @@ def draw_text(
 def _draw_votes(text: ReviewedText) -> None:
     said = {vote.annotator for vote in text.votes}
     rows = [
-        (vote.annotator, joined(vote.labels, vote.skipped), vote.flagged, vote.note)
-        for vote in text.votes
+        (vote.annotator, joined(vote.labels, vote.skipped), vote.flagged) for vote in text.votes
     ]
+    # Notes stand in the thread.
     rows += [
-        (remark.annotator, "–", remark.flagged, remark.note)
+        (remark.annotator, "–", True)
         for remark in text.remarks
-        if remark.annotator not in said
+        if remark.flagged and remark.annotator not in said
     ]
-    for annotator, labels, flagged, note in rows:
-        who, what, why = st.columns([2, 2, 5])
+    for annotator, labels, flagged in rows:
+        who, what, flag = st.columns([2, 2, 5])
         who.text(annotator)
         what.text(labels)
-        flag = say("⚑ flag ") if flagged else ""
-        why.text(f"{flag}{note}" or " ")
+        flag.text(say("⚑ flag ") if flagged else " ")
     if not rows:
         st.caption(say("Nobody has labelled it yet."))
     if text.adjudicated is not None:

@@ -43,7 +43,7 @@ def choose_text(texts: Sequence[ReviewedText], key: str) -> ReviewedText | None:
             "text": st.column_config.TextColumn(say("Text"), width="large"),
             "votes": st.column_config.TextColumn(say("Votes"), width="medium"),
             "decided": st.column_config.TextColumn(say("Decision")),
-            "comments": st.column_config.NumberColumn("💬", width=30),
+            "comments": st.column_config.NumberColumn(say("Number of notes"), width=60),
             "notes": st.column_config.TextColumn(say("Notes")),
         },
     )

@@ -225,7 +225,7 @@ def _draw_table(open_project: OpenProject, page: SearchPage, key: str) -> list[F
                 help=say("How likely the label given is wrong"),
             ),
             "flag": column.TextColumn("⚑", width=30),
-            "comments": column.NumberColumn("💬", width=30, help=say("Notes about the text")),
+            "comments": column.NumberColumn(say("Number of notes"), width=60),
             "when": column.DatetimeColumn(
                 say("Labelled at"),
                 format="MM-DD HH:mm",

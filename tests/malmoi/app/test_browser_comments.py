@@ -37,7 +37,7 @@ def test_a_reviewer_answers_a_note(chromium: "Browser", server: Server, workplac
 
     page.reload()
     summary = page.locator(".recent summary")
-    expect(summary).to_contain_text("💬 1")
+    expect(summary).to_contain_text("답이 온 글 1")
     summary.click()
     expect(page.locator(".recent small").last).to_contain_text("네, **긍정**입니다")
     page.locator(".recent button").first.click()
