@@ -13,6 +13,8 @@ from malmoi.app.language import say
 from malmoi.labels.project import PALETTE
 
 _WIDEST_LABEL = 200
+# Of a panel: two beside each other fit a phone.
+_PANEL = 115
 # Columns whose names fit side by side; more are written aslant.
 _MOST_LEVEL = 7
 _MOST_CELLS_WITH_NUMBERS = 400
@@ -200,6 +202,6 @@ def share_intervals(frame: pd.DataFrame, colors: Mapping[str, str], *, by_time: 
         return alt.layer(rule, dot).properties(height=alt.Step(28))
     return (
         alt.layer(rule, dot)
-        .properties(width=150, height=alt.Step(22))
+        .properties(width=_PANEL, height=alt.Step(22))
         .facet(facet=alt.Facet("label:N", sort=list(colors), title=None), columns=2)
     )

@@ -220,7 +220,7 @@ def _draw_shares(report: "Report") -> None:
         )
         with st.expander(say("As a table"), expanded=not parts.column):
             picked = st.dataframe(
-                rows[[*(["part"] * bool(parts.column)), *_TABLE]],
+                rows[[*(["part"] * bool(parts.column)), *_TABLE]].round(2),
                 hide_index=True,
                 key=f"analysis_table_{number}_{parts.column}",
                 on_select="rerun",
@@ -263,7 +263,7 @@ def _draw_behind(report: "Report", places: "np.ndarray") -> None:
     else:
         st.caption(say("{texts:text}", texts=len(texts)))
     st.dataframe(
-        texts.assign(labelled_by=texts["labelled_by"].map(whose)),
+        texts.assign(labelled_by=texts["labelled_by"].map(whose)).round(2),
         hide_index=True,
         column_config={
             "text": st.column_config.TextColumn(say("Text"), width="large"),
