@@ -84,7 +84,7 @@ def new_page(chromium: "Browser", *, width: int = 1280, height: int = 800) -> "P
     page.set_default_timeout(PATIENCE)
     expect.set_options(timeout=PATIENCE)
     # What is clicked while a page is drawn anew may belong to the one before, and does nothing.
-    drawing = page.locator("[data-test-script-state=running]")
+    drawing = page.locator("[data-test-script-state=running][data-test-connection-state=CONNECTED]")
     page.add_locator_handler(drawing, lambda: None)
     return page
 

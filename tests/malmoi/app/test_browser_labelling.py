@@ -383,7 +383,7 @@ def test_a_label_is_changed_from_the_list_of_the_last_ones(
     wait_until_saved(page)
     page.reload()
     page.locator(".card .text:not(:empty)").wait_for()
-    page.keyboard.press("Backspace")  # undo, which shows what was done before the page was loaded
+    page.locator(".card .recent summary").click()
     page.get_by_role("listitem").filter(has_text="0번째 손님").get_by_role("button").click()
     page.get_by_text("지금 붙어 있는 라벨: 긍정").wait_for()
     page.keyboard.press("3")
