@@ -185,7 +185,7 @@ _FORMATTER = _Formatter()
 
 @cache
 def _catalogue(language: str) -> dict[str, str]:
-    from babel.messages.pofile import read_po  # of the extra "app", whose visitors choose
+    from babel.messages.pofile import read_po  # of the extra "report", whose pages are in both
 
     with files(__name__).joinpath(f"{language}.po").open("rb") as file:
         return {str(one.id): str(one.string) for one in read_po(file) if one.id and one.string}

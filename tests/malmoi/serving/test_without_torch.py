@@ -42,12 +42,17 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-def base_packages() -> set[str]:
-    """What `pip install malmoi` brings, without any extra: what it asks for, and so on."""
+def packages_of(*wanted: str) -> set[str]:
+    """What `pip install malmoi` brings, with these extras: what it asks for, and so on."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     found, open_ = set(), [Requirement(line) for line in project["dependencies"]]
+    open_.append(Requirement(f"malmoi[{','.join(wanted)}]"))
     while open_:
         one = open_.pop()
+        if one.name == "malmoi":
+            for extra in one.extras:
+                open_ += map(Requirement, project["optional-dependencies"][extra])
+            continue
         if canonical(one.name) in found:
             continue
         found.add(canonical(one.name))
@@ -59,6 +64,18 @@ def base_packages() -> set[str]:
             if not line.marker or any(line.marker.evaluate({"extra": extra}) for extra in extras)
         ]
     return found
+
+
+def program_without(needed: set[str]) -> tuple[str, str]:
+    """Arguments of Python that are `malmoi` where only these packages are installed."""
+    hidden = {
+        module
+        for module, packages in packages_distributions().items()
+        if not {canonical(name) for name in packages} & {*needed, "malmoi"}
+        and module not in ("malmoi", "tests")
+    }
+    assert "streamlit" in hidden
+    return "-c", HIDING.format(hidden=sorted(hidden))
 
 
 def canonical(name: str) -> str:
@@ -82,15 +99,9 @@ def _no_torch(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_predict_and_serve_need_nothing_that_the_base_does_not_install(
     classifier_directory: Path, home: Path, tmp_path: Path
 ) -> None:
-    needed = base_packages()
-    hidden = {
-        module
-        for module, packages in packages_distributions().items()
-        if not {canonical(name) for name in packages} & {*needed, "malmoi"}
-        and module not in ("malmoi", "tests")
-    }
-    assert {"torch", "transformers", "pandas", "scipy", "streamlit"} <= hidden
-    program = ("-c", HIDING.format(hidden=sorted(hidden)))
+    needed = packages_of()
+    assert not {"torch", "transformers", "pandas", "scipy", "babel"} & needed
+    program = program_without(needed)
     with serving(classifier_directory, "--engine=auto", home=home, program=program) as server:
         found = server.ask("/v1/predict", {"texts": TEXTS}).json["predictions"]
         assert server.ask("/docs").status == server.ask("/metrics").status == 200
@@ -111,6 +122,28 @@ def test_predict_and_serve_need_nothing_that_the_base_does_not_install(
         assert done.returncode == 0, done.stderr
     rows = csv.DictReader((tmp_path / "답.csv").open(encoding="utf-8-sig", newline=""))
     assert [row["label"] for row in rows] == [each.label for each in expected]
+
+
+def test_kfold_and_the_report_need_nothing_that_train_does_not_install(tmp_path: Path) -> None:
+    # Long texts: of those the page of k-fold has sentences of its own.
+    lines = [
+        f"{' '.join([text] * 40)} {n},{'나' if n % 3 else '가'}" for n, text in enumerate(TEXTS)
+    ]
+    (tmp_path / "글.csv").write_text("\n".join(["text,label", *lines]), encoding="utf-8")
+    program = program_without(packages_of("train"))
+    kfold = ["kfold", "--data=글.csv", "--quick", "--folds=2", "--output=run"]
+    kfold += ["--set", "linear.frozen_encoder=false"]
+    report = ["report", "글.csv", "--model=run/model", "--output=report.html"]
+    for command in (kfold, report):
+        done = subprocess.run(
+            [sys.executable, *program, *command],
+            cwd=tmp_path,
+            env=os.environ | {"MALMOI_HOME": str(tmp_path)},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+    assert (tmp_path / "run" / "report.html").is_file() and (tmp_path / "report.html").is_file()
 
 
 @pytest.mark.usefixtures("_no_torch")
