@@ -9,8 +9,8 @@ from malmoi.analysis.page import change_sentence, notes
 from malmoi.analysis.report import Report, rows_of
 from malmoi.files import write_at_once
 from malmoi.messages import Say, language_of
-from malmoi.text.table_writing import save_book
-from malmoi.text.written_cells import EXCEL_ROWS, excel_cell
+from malmoi.text.written_cells import EXCEL_ROWS
+from malmoi.text.written_workbooks import WrittenSheet, written_book
 
 _WIDTHS = (24, 24, 18)
 _TEXT_WIDTH = 70
@@ -29,28 +29,18 @@ def write_workbook(path: Path, report: Report, *, language: str = "ko") -> None:
 
 def workbook_bytes(report: Report, *, language: str = "ko") -> bytes:
     """The workbook, to be sent."""
-    from openpyxl import Workbook
-
     say, written = language_of(language), io.BytesIO()
-    book = Workbook(write_only=True)
-    _write(book, say("Summary"), _summary(report, say), (_TEXT_WIDTH, 12, 12, 12))
-    _write(book, say("Tables"), _tables(report, say), _WIDTHS)
-    _write(book, say("Texts"), _texts(report, say), (_TEXT_WIDTH, *_WIDTHS))
-    save_book(book, written)
+    with written_book(written) as book:
+        _write(book, say("Summary"), _summary(report, say), (_TEXT_WIDTH, 12, 12, 12))
+        _write(book, say("Tables"), _tables(report, say), _WIDTHS)
+        _write(book, say("Texts"), _texts(report, say), (_TEXT_WIDTH, *_WIDTHS))
     return written.getvalue()
 
 
 def _write(book: Any, name: str, rows: Iterable[Sequence[Any]], widths: Sequence[int]) -> None:
-    sheet = book.create_sheet(name)
-    for place, width in enumerate(widths):
-        sheet.column_dimensions["ABCDEFGH"[place]].width = width
+    sheet = WrittenSheet(book, name, widths)
     for row in rows:
-        cells = []
-        for value in row:
-            shown = "0.0%" if isinstance(value, float) else None
-            empty = isinstance(value, float) and value != value
-            cells.append(excel_cell(sheet, None if empty else value, shown=shown))
-        sheet.append(cells)
+        sheet.append(row, ["0.0%" if isinstance(value, float) else None for value in row])
 
 
 def _summary(report: Report, say: Say) -> Iterator[Sequence[Any]]:

@@ -7,18 +7,17 @@ import gzip
 import io
 import json
 import math
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
-from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from malmoi.errors import InputError
 from malmoi.text.reading.columns import whole_characters
-from malmoi.text.written_cells import EXCEL_ROWS, CutCells, csv_cell, excel_cell
+from malmoi.text.written_cells import EXCEL_ROWS, CutCells, cell_of_text, csv_cell
+from malmoi.text.written_workbooks import WrittenSheet, written_book
 
 WRITTEN = (".csv", ".xlsx", ".jsonl", ".parquet", ".json")
 # Behind the ending of a format in text.
@@ -109,19 +108,6 @@ def table_writer(
         yield write
 
 
-def cell_of_text(value: Any) -> Any:
-    """A list, an object or a date as text; texts, numbers and nothing as they are."""
-    if isinstance(value, str):
-        return whole_characters(value)
-    if value is None or value != value:
-        return None
-    if isinstance(value, bool | int | float):
-        return value
-    if isinstance(value, list | tuple | dict):
-        return json.dumps(value, ensure_ascii=False, default=str)
-    return str(value)
-
-
 @contextmanager
 def _text_file(path: Path, encoding: str = "utf-8") -> Iterator[IO[str]]:
     """A file of text, compressed where its ending says so; the same bytes for the same rows."""
@@ -155,57 +141,11 @@ def _csv(path: Path, columns: Sequence[str], kinds: Sequence[Any]) -> Iterator[W
 def _xlsx(
     path: Path, columns: Sequence[str], kinds: Sequence[Any], *, cuts: CutCells | None
 ) -> Iterator[WriteRow]:
-    from openpyxl import Workbook
-
-    book = Workbook(write_only=True)
-    sheet = book.create_sheet("malmoi")
-    sheet.append([excel_cell(sheet, name, cuts) for name in columns])
     formats = [None if kind in KINDS or not kind else kind for kind in kinds]
-
-    def write(row: Sequence[Any]) -> None:
-        cells = [
-            excel_cell(sheet, _shown_by_excel(cell), cuts, shown)
-            for cell, shown in zip(row, formats, strict=True)
-        ]
-        sheet.append(cells)
-
-    yield write
-    save_book(book, path)
-
-
-def _shown_by_excel(cell: Any) -> Any:
-    """A cell as a sheet holds it: dates from 1900 on, without a time zone, are dates there."""
-    is_date = isinstance(cell, date) and cell.year >= 1900
-    if isinstance(cell, time | timedelta) or (is_date and getattr(cell, "tzinfo", None) is None):
-        return cell
-    return cell_of_text(cell)
-
-
-class _Archive(ZipFile):
-    """An archive whose parts have no time: the same rows give the same bytes."""
-
-    def write(self, filename: Any, arcname: Any = None, *args: Any, **kwargs: Any) -> None:
-        with (
-            Path(filename).open("rb") as part,
-            self.open(ZipInfo(arcname), "w", force_zip64=True) as into,
-        ):
-            shutil.copyfileobj(part, into)
-
-    def writestr(self, zinfo_or_arcname: Any, data: Any, *args: Any, **kwargs: Any) -> None:
-        super().writestr(ZipInfo(zinfo_or_arcname), data, *args, **kwargs)
-
-    def open(self, name: Any, mode: Any = "r", *args: Any, **kwargs: Any) -> Any:
-        if isinstance(name, ZipInfo):
-            name.compress_type = ZIP_DEFLATED
-        return super().open(name, mode, *args, **kwargs)
-
-
-def save_book(book: Any, path: Any) -> None:
-    """Write an openpyxl workbook to a path or stream; the same cells give the same bytes."""
-    from openpyxl.writer.excel import ExcelWriter
-
-    book.properties.created = book.properties.modified = datetime(1980, 1, 1)
-    ExcelWriter(book, _Archive(path, "w", ZIP_DEFLATED)).save()
+    with written_book(path) as book:
+        sheet = WrittenSheet(book, "malmoi", cuts=cuts)
+        sheet.append(columns)
+        yield lambda row: sheet.append(row, formats)
 
 
 @contextmanager

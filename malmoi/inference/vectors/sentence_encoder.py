@@ -28,6 +28,8 @@ _OUTPUT = "sentence_embedding"
 _TOKENIZER, _PROMPTS = "tokenizer.json", "config_sentence_transformers.json"
 # Tokens of a window; the vectors of a longer text's windows are averaged.
 _MAX_LENGTH = 256
+# What its small layers keep near the core: 8% less time than with four times as many (measured).
+_TOKENS_IN_BATCH = 256
 
 
 class SentenceEncoder:
@@ -65,6 +67,7 @@ class SentenceEncoder:
             serialized = (folder / _TOKENIZER).read_text(encoding="utf-8")
             self._tokenizer = FastTokenizer(serialized, description)
             self._engine = OnnxEngine(self._network, "onnx-int8", threads, output=_OUTPUT)
+            self._engine.tokens_in_batch = _TOKENS_IN_BATCH
         except Exception as error:  # tokenizers and ONNX Runtime raise their own
             raise _none(folder, str(error).splitlines()[0]) from error
 
