@@ -53,7 +53,6 @@ def fit_linear_alone(config: KfoldConfig) -> Iterator[FittedRun]:
             [examples.labels[label] for label in examples.targets],
             fold_of=split.fold_of[flags.seed],
             label_names=examples.labels,
-            balanced=plan.linear.balanced,
             seed=flags.seed,
             progress=progress,
         )

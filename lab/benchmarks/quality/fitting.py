@@ -178,7 +178,8 @@ def score_both(
     targets = np.concatenate([learn.targets, held.targets])
 
     def add_up(parts: dict[str, np.ndarray], encoder: str | None) -> np.ndarray:
-        stack = learn_stack(parts, held.targets, {encoder} if encoder else ())
+        always = {encoder} if encoder else ()
+        stack = learn_stack(parts, held.targets, always, balanced=balanced)
         print(", ".join(f"{name} {weight:.2f}" for name, weight in stack.weights.items()))
         part = fit_linear_part(
             counted, targets, comparison.labels, stack, encoder=encoder, balanced=balanced

@@ -118,10 +118,14 @@ def add_linear(
             seed=seed,
             progress=progress,
         )
-        alone = stack_out_of_fold(logits, result.targets, fold_of)
+        alone = stack_out_of_fold(logits, result.targets, fold_of, balanced=plan.balanced)
         encoder = np.log(np.maximum(result.probabilities(seed), _SMALLEST))
         stacked = stack_out_of_fold(
-            {TRAINED: encoder, **logits}, result.targets, fold_of, always={TRAINED}
+            {TRAINED: encoder, **logits},
+            result.targets,
+            fold_of,
+            always={TRAINED},
+            balanced=plan.balanced,
         )
         linear.append(softmax(alone.logits).astype(np.float32))
         both.append(softmax(stacked.logits).astype(np.float32))

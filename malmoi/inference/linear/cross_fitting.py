@@ -81,6 +81,8 @@ def stack_out_of_fold(
     label_ids: np.ndarray,
     fold_of: np.ndarray,
     always: Collection[str] = (),
+    *,
+    balanced: bool = False,
 ) -> Stacked:
     """Choose and weigh parts, for each fold by the other ones.
 
@@ -89,14 +91,17 @@ def stack_out_of_fold(
         label_ids: int64 [N].
         fold_of: int64 [N].
         always: see `malmoi.inference.linear.stacking.learn_stack`.
+        balanced: see there.
     """
     combined = np.zeros(next(iter(logits.values())).shape, dtype=np.float64)
     for fold in np.unique(fold_of):
         rest = fold_of != fold
         inside = {name: values[~rest] for name, values in logits.items()}
         learnt = {name: values[rest] for name, values in logits.items()}
-        combined[~rest] = learn_stack(learnt, label_ids[rest], always).combined(inside)
-    return Stacked(logits=combined, stack=learn_stack(logits, label_ids, always))
+        stack = learn_stack(learnt, label_ids[rest], always, balanced=balanced)
+        combined[~rest] = stack.combined(inside)
+    stack = learn_stack(logits, label_ids, always, balanced=balanced)
+    return Stacked(logits=combined, stack=stack)
 
 
 def fit_linear(

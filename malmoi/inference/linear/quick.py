@@ -129,19 +129,17 @@ class QuickTrainer:
         *,
         fold_of: np.ndarray | None = None,
         label_names: Sequence[str] | None = None,
-        balanced: bool = True,
         name: str = "quick",
         seed: int = 42,
         progress: Progress = no_progress,
     ) -> QuickResult:
-        """Fit a classifier of one label a text, and measure it in folds.
+        """Fit a classifier of one label a text, to which all labels count alike, in folds.
 
         Args:
             texts: N, at least `FEWEST_TEXTS`; they are cleaned.
             labels: N.
             fold_of: int [N], from 1, the fold of each; stratified ones where it is None.
             label_names: K, in the order in which they are wanted; else in that of their names.
-            balanced: texts of rare labels count more in the n-gram models, too.
             seed: of the folds and fits.
             progress: called after every fit.
 
@@ -159,12 +157,12 @@ class QuickTrainer:
             label_ids,
             len(names),
             folds,
-            balanced=balanced,
+            balanced=True,
             seed=seed,
             progress=progress,
         )
-        stacked = stack_out_of_fold(logits, label_ids, folds)
-        part = fit_linear(counted, label_ids, names, stacked.stack, balanced=balanced, seed=seed)
+        stacked = stack_out_of_fold(logits, label_ids, folds, balanced=True)
+        part = fit_linear(counted, label_ids, names, stacked.stack, balanced=True, seed=seed)
         part = replace(part, sentence_encoder=self._sentences)
         encoder = None if part.head is None or self._encoder is None else self._encoder
         probabilities = softmax(stacked.logits).astype(np.float32)
@@ -243,12 +241,16 @@ def _has_learnt(encoder: FrozenEncoder, texts: Sequence[str]) -> bool:
 
 
 def _loss(numbers: np.ndarray, label_ids: np.ndarray, folds: np.ndarray) -> float:
-    """Mean negative log-likelihood of N labels by a linear model of an encoder's [N, D] alone."""
+    """Mean negative log-likelihood of N labels by a linear model of an encoder's [N, D] alone.
+
+    The model gives all labels equal chances; their frequency is added.
+    """
     texts = CountedTexts(
         ngrams={}, vocabularies={}, numbers={"encoder": numbers}, texts=len(numbers)
     )
     logits = out_of_fold_logits(texts, label_ids, int(label_ids.max()) + 1, folds)["encoder"]
-    given = softmax(logits)[np.arange(len(numbers)), label_ids]
+    frequency = np.log(np.maximum(np.bincount(label_ids), 0.5))
+    given = softmax(logits + frequency)[np.arange(len(numbers)), label_ids]
     return float(-np.log(np.maximum(given, 1e-9)).mean())
 
 

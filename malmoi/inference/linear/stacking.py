@@ -41,7 +41,11 @@ class Stack:
 
 
 def learn_stack(
-    logits: Mapping[str, np.ndarray], label_ids: np.ndarray, always: Collection[str] = ()
+    logits: Mapping[str, np.ndarray],
+    label_ids: np.ndarray,
+    always: Collection[str] = (),
+    *,
+    balanced: bool = False,
 ) -> Stack:
     """Choose parts and their weights.
 
@@ -49,7 +53,11 @@ def learn_stack(
         logits: by the part, [N, K], of texts that it did not learn from.
         label_ids: int64 [N].
         always: parts that cost nothing more, for they are there anyhow.
+        balanced: the parts speak as if all labels were equally frequent. How frequent they are is
+            taken into account while weights are learnt, or whichever part finds no rare label wins.
     """
+    counts = np.bincount(label_ids, minlength=next(iter(logits.values())).shape[1])
+    frequency = np.log(np.maximum(counts, 0.5)) if balanced else np.zeros(len(counts))
     parts = [name for name, values in logits.items() if _spread(values) > 0]
     if not parts:
         return Stack(dict.fromkeys(logits, 1.0))
@@ -58,11 +66,12 @@ def learn_stack(
     best: tuple[float, tuple[str, ...]] = (np.inf, ())
     for size in range(1, len(parts) + 1):
         for chosen in combinations(parts, size):
-            _, loss = _fit([few[name] for name in chosen], label_ids[::step])
+            _, loss = _fit([few[name] for name in chosen], label_ids[::step], frequency)
             paid = set(chosen) - set(always)
             price = _PRICE * len(paid) + _ENCODER_PRICE * ("encoder" in paid)
             best = min(best, (loss * (1 + price), chosen))
-    weights, _ = _fit([np.asarray(logits[name], dtype=np.float64) for name in best[1]], label_ids)
+    taken = [np.asarray(logits[name], dtype=np.float64) for name in best[1]]
+    weights, _ = _fit(taken, label_ids, frequency)
     found = {name: w for name, w in zip(best[1], weights.tolist(), strict=True) if w > 0}
     # Where none is surer than chance, the labels get nearly equal probabilities, but in an order.
     return Stack(found or {name: _LEAST / _spread(logits[name]) for name in best[1]})
@@ -73,8 +82,16 @@ def _spread(logits: np.ndarray) -> float:
     return float((logits - logits.mean(axis=1, keepdims=True)).std())
 
 
-def _fit(logits: list[np.ndarray], label_ids: np.ndarray) -> tuple[np.ndarray, float]:
-    """Weights [P] and the mean negative log-likelihood; convex, by L-BFGS."""
+def _fit(
+    logits: list[np.ndarray], label_ids: np.ndarray, frequency: np.ndarray
+) -> tuple[np.ndarray, float]:
+    """Weights [P] and the mean negative log-likelihood; convex, by L-BFGS.
+
+    Args:
+        logits: of the parts, each [N, K].
+        label_ids: int64 [N].
+        frequency: float [K], added to the logits of every text.
+    """
     from scipy.optimize import minimize
     from threadpoolctl import threadpool_limits
 
@@ -85,11 +102,11 @@ def _fit(logits: list[np.ndarray], label_ids: np.ndarray) -> tuple[np.ndarray, f
     given = values[:, np.arange(len(label_ids)), label_ids]  # [P, N]
 
     def loss(weights: np.ndarray) -> tuple[float, np.ndarray]:
-        total = np.tensordot(weights, values, 1)
+        total = np.tensordot(weights, values, 1) + frequency
         highest = total.max(axis=1, keepdims=True)
         shares = np.exp(total - highest)
         sums = shares.sum(axis=1, keepdims=True)
-        likelihood = (np.log(sums) + highest)[:, 0] - weights @ given
+        likelihood = (np.log(sums) + highest)[:, 0] - weights @ given - frequency[label_ids]
         expected = np.einsum("nk,pnk->pn", shares / sums, values)
         slope = (expected - given).mean(axis=1) + 2 * _DECAY * weights
         return float(likelihood.mean() + _DECAY * (weights**2).sum()), slope

@@ -92,3 +92,17 @@ def test_what_a_part_says_of_a_text_does_not_depend_on_its_label(
     for part, said_before in before.items():
         assert np.array_equal(said_before[fold_of == 2], after[part][fold_of == 2])
         assert not np.allclose(said_before[fold_of == 1], after[part][fold_of == 1])
+
+
+def test_a_part_that_finds_rare_labels_is_not_outdone_by_one_that_never_names_them() -> None:
+    """Parts that give all labels equal chances look worse than one of the common label alone."""
+    rng = np.random.default_rng(6)
+    label_ids = np.repeat([0, 1, 2], [940, 30, 30])
+    deaf = said(rng, label_ids, 0)
+    deaf[:, 0] += 3
+    logits = {"characters": said(rng, label_ids, 1.5), "morphemes": deaf}
+    combined = learn_stack(logits, label_ids, balanced=True).combined(logits)
+    rare = label_ids > 0
+    assert accuracy(combined[rare], label_ids[rare]) > 0.6
+    unaware = learn_stack(logits, label_ids).combined(logits)
+    assert accuracy(unaware[rare], label_ids[rare]) < 0.3
