@@ -54,10 +54,10 @@ Clean = tuple[str, str | None]
 
 @dataclass(frozen=True)
 class _Prepared:
-    """n texts, ready to be computed: tokens, and what the linear part says, float32 [n, K]."""
+    """n clean texts, ready to be computed, and their tokens."""
 
+    texts: list[str]
     tokens: TokenizedTexts
-    linear: np.ndarray | None
 
 
 class Classifier:
@@ -546,17 +546,7 @@ class Classifier:
     def _tokenized(self, clean: Sequence[Clean]) -> _Prepared:
         texts = [text for text, _ in clean]
         pairs = [pair for _, pair in clean if pair is not None]
-        return _Prepared(
-            tokens=self._tokenizer(texts, pairs or None),
-            linear=None if self._linear is None else self._linear.logits(texts),
-        )
-
-    def _known(self, texts: _Prepared) -> list[bool]:
-        """Of which texts any part of the model knows a piece, N."""
-        known = texts.tokens.has_other_than(self._tokenizer.uninformative_ids)
-        if self._linear is not None and texts.linear is not None:
-            known |= (texts.linear != self._linear.bias).any(axis=1)
-        return [bool(one) for one in known]
+        return _Prepared(texts, self._tokenizer(texts, pairs or None))
 
     def _batches(self, texts: _Prepared) -> Iterator[tuple[list[int], list[Prediction]]]:
         """Yield batch by batch, short texts first: places in `texts` with their predictions."""
@@ -568,10 +558,17 @@ class Classifier:
                 f"{self.description.max_length} tokens; of such texts the encoder reads the "
                 "beginning (said once)"
             )
-        known = self._known(texts)
-        for places, logits in logits_by_length(self._engine, tokens, range(tokens.texts)):
-            if self._linear is not None and texts.linear is not None:
-                logits = self._linear.added(logits, texts.linear[places])
+        told = tokens.has_other_than(self._tokenizer.uninformative_ids)
+
+        def finished(
+            batch: tuple[list[int], np.ndarray],
+        ) -> tuple[list[int], list[Prediction]]:
+            places, logits = batch
+            known = told[places]
+            if self._linear is not None:
+                own = self._linear.logits([texts.texts[place] for place in places])
+                known |= (own != self._linear.bias).any(axis=1)
+                logits = self._linear.added(logits, own)
             probabilities = probabilities_of(logits, self.description, self.temperature)
             if (probabilities != probabilities).any():  # NaN; numpy is not imported here
                 raise InputError(
@@ -580,8 +577,13 @@ class Classifier:
                     place=self.name,
                 )
             cut = tokens.was_cut[places].tolist()
-            of_batch = [known[place] for place in places]
-            yield places, predictions_of(probabilities, cut, of_batch, self.description)
+            found = predictions_of(probabilities, cut, known.tolist(), self.description)
+            return places, found
+
+        # The linear part reads a batch while the engine computes the next ones.
+        yield from worked_ahead(
+            finished, logits_by_length(self._engine, tokens, range(tokens.texts))
+        )
 
 
 def _to_standard_error(line: str) -> None:

@@ -70,17 +70,25 @@ def morphemes(text: str) -> list[tuple[str, str]]:
 
     A run of three or more of a character counts as two. Safe to use from several threads.
     """
-    found: list[tuple[str, str]] = []
+    return [morpheme for line in mecab_lines(text) for morpheme in morphemes_of(line)]
+
+
+def mecab_lines(text: str) -> list[str]:
+    """What MeCab says of a text, a line for each piece of it; for `morphemes_of`."""
+    lines: list[str] = []
     for piece in _pieces(_repeats.sub(r"\1\1", to_nfc(text))):
         with _one_at_a_time:
             analysed = _mecab().parse(piece)
-        for line in analysed.split("\n")[:-1]:
-            form, tag, parts = line.split("\t")
-            if parts and "+" in tag:
-                found += (_form_and_tag(part) for part in parts.split("+"))
-            else:
-                found.append((form, tag))
-    return found
+        lines += analysed.split("\n")[:-1]
+    return lines
+
+
+def morphemes_of(line: str) -> list[tuple[str, str]]:
+    """Form and tag of each morpheme in a line of `mecab_lines`."""
+    form, tag, parts = line.split("\t")
+    if parts and "+" in tag:
+        return [_form_and_tag(part) for part in parts.split("+")]
+    return [(form, tag)]
 
 
 def content_words(text: str) -> set[tuple[str, WordClass]]:

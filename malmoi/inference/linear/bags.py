@@ -6,6 +6,7 @@ K labels.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,6 +15,9 @@ import numpy as np
 _SPACE = 32
 # Characters beyond 16 bits (emoji, rare Hanja) share the 6,400 codes of private use.
 _PRIVATE_USE, _PRIVATE_CODES = 0xE000, 0x1900
+_BEYOND = re.compile("[\U00010000-\U0010ffff]")
+# Of four characters, where one, two, three or all of them are an n-gram.
+_BITS_LEFT_OUT = np.array([48, 32, 16, 0], dtype=np.uint64)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,24 +61,27 @@ def character_keys(texts: Sequence[str]) -> Keys:
     bits fill a key.
     """
     lines = [" ".join(text.lower().split()) for text in texts]
-    joined = f" {'  '.join(lines)} ".encode("utf-32-le", "surrogatepass")
-    codes = np.frombuffer(joined, dtype="<u4")
-    if int(codes.max()) > 0xFFFF:
-        codes = np.where(codes > 0xFFFF, _PRIVATE_USE + codes % _PRIVATE_CODES, codes)
-    codes = codes.astype(np.uint64)
-    sizes = np.fromiter(map(len, lines), dtype=np.int64, count=len(lines)) + 2
-    row_of = np.repeat(np.arange(len(lines), dtype=np.int32), sizes)
-    letter = codes != _SPACE
+    joined = f" {'  '.join(lines)} "
+    if len(joined.encode("utf-16-be", "surrogatepass")) > 2 * len(joined):
+        joined = _BEYOND.sub(_in_private_use, joined)
+    encoded = (joined + "   ").encode("utf-16-be", "surrogatepass")
+    letter = np.frombuffer(encoded, dtype=">u2") != _SPACE
+    size = len(joined)
+    # The four characters from each one on, as they stand in memory.
+    fours = np.ndarray((size,), dtype=">u8", buffer=encoded, strides=(2,)).astype(np.uint64)
+    first, second, third = letter[:size], letter[1 : size + 1], letter[2 : size + 2]
     # An n-gram has no space but at its ends, and so nothing of the next text; and some letter.
-    whole = (letter, letter[:-1] | letter[1:], letter[1:-1], letter[1:-2] & letter[2:-1])
-    keys, rows = [], []
-    packed = codes
-    for length, inside in enumerate(whole, 1):
-        if length > 1:
-            packed = (packed[:-1] << np.uint64(16)) | codes[length - 1 :]
-        keys.append(packed[inside])
-        rows.append(row_of[: len(packed)][inside])
-    return Keys(keys=np.concatenate(keys), rows=np.concatenate(rows), texts=len(lines))
+    shorter, places = np.array([first, first | second, second, second & third]).nonzero()
+    sizes = [len(line) + 2 for line in lines]
+    return Keys(
+        keys=fours[places] >> _BITS_LEFT_OUT[shorter],
+        rows=np.arange(len(lines), dtype=np.int32).repeat(sizes)[places],
+        texts=len(lines),
+    )
+
+
+def _in_private_use(character: re.Match[str]) -> str:
+    return chr(_PRIVATE_USE + ord(character[0]) % _PRIVATE_CODES)
 
 
 def vocabulary_of(keys: Keys, least: int) -> np.ndarray:
@@ -85,27 +92,36 @@ def vocabulary_of(keys: Keys, least: int) -> np.ndarray:
 
 def count(keys: Keys, vocabulary: np.ndarray) -> Bags:
     """Count the n-grams of a vocabulary, uint64 [V] rising, in every text."""
-    size = len(vocabulary)
-    if not size:
-        nothing = np.zeros(0, dtype=np.int64)
-        empty = nothing.astype(np.float32)
-        return Bags(rows=nothing, columns=nothing, counts=empty, texts=keys.texts, size=0)
+    rows, places = known_ngrams(keys, vocabulary)
+    return counted(rows, places, keys.texts, len(vocabulary))
+
+
+def known_ngrams(keys: Keys, vocabulary: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The row of each n-gram that stands in a vocabulary, and its place there."""
     places = np.searchsorted(vocabulary, keys.keys)
-    places[places == size] = 0
-    known = vocabulary[places] == keys.keys
-    return counted(keys.rows[known], places[known], keys.texts, size)
+    known = vocabulary.take(places, mode="clip") == keys.keys if len(vocabulary) else places < 0
+    return keys.rows[known], places[known]
 
 
 def counted(rows: np.ndarray, columns: np.ndarray, texts: int, size: int) -> Bags:
     """Bags of single n-grams, `rows` and `columns` int [M] in any order."""
-    cells, counts = np.unique(rows.astype(np.int64) * size + columns, return_counts=True)
+    cells = np.sort(rows.astype(np.int64) * size + columns)
+    bounds = _bounds(cells)
+    row, column = np.divmod(cells[bounds[:-1]], max(1, size))
     return Bags(
-        rows=cells // max(1, size),
-        columns=cells % max(1, size),
-        counts=counts.astype(np.float32),
+        rows=row,
+        columns=column,
+        counts=(bounds[1:] - bounds[:-1]).astype(np.float32),
         texts=texts,
         size=size,
     )
+
+
+def _bounds(values: np.ndarray) -> np.ndarray:
+    """Where equal values [n] that stand side by side begin, and n; int64."""
+    new = np.ones(len(values) + 1, dtype=bool)
+    np.not_equal(values[1:], values[:-1], out=new[1:-1])
+    return new.nonzero()[0]
 
 
 def taken(bags: Bags, chosen: np.ndarray) -> Bags:
@@ -132,6 +148,6 @@ def row_sums(values: np.ndarray, bags: Bags) -> np.ndarray:
     """`values` [E] or [E, K] added up by text, [N] or [N, K] float32; 0 of a text without any."""
     sums = np.zeros((bags.texts, *values.shape[1:]), dtype=np.float32)
     if len(values):
-        starts = np.flatnonzero(np.diff(bags.rows, prepend=-1))
+        starts = _bounds(bags.rows)[:-1]
         sums[bags.rows[starts]] = np.add.reduceat(values, starts, axis=0)
     return sums

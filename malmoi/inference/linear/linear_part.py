@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,10 +19,10 @@ import numpy as np
 
 from malmoi.errors import InputError
 from malmoi.files import write_at_once
-from malmoi.inference.linear.bags import character_keys, count
+from malmoi.inference.linear.bags import Keys, character_keys
 from malmoi.inference.linear.kiwi_parts import VectorPart, read_by_kiwi
 from malmoi.inference.linear.morphemes import ReadMorphemes, morpheme_keys, read_morphemes
-from malmoi.inference.linear.parts import NgramName, NgramPart
+from malmoi.inference.linear.parts import NgramName, NgramPart, NgramTable
 from malmoi.inference.vectors.sentence_encoder import SentenceEncoder
 from malmoi.model_folders import LINEAR, LINEAR_WEIGHTS
 
@@ -80,11 +81,13 @@ class LinearPart:
             morphemes: reads them; of an older version Kiwi does.
             sentences: float32 [N, H], the vectors of the texts, where they are known.
         """
-        found = np.tile(self.bias, (len(texts), 1))
+        found = np.zeros((len(texts), len(self.labels)), dtype=np.float32) + self.bias
         if not texts:
             return found
         names = self.parts
-        keys = {"characters": character_keys(texts)} if "characters" in names else {}
+        keys: dict[NgramName, Keys] = {}
+        if "characters" in names:
+            keys["characters"] = character_keys(texts)
         if self.analyser == "kiwi" and {"morphemes", "vectors"} & set(names):
             by_kiwi = read_by_kiwi(texts)
             keys["morphemes"] = by_kiwi.keys
@@ -92,14 +95,19 @@ class LinearPart:
                 found += self.vectors.logits(by_kiwi)
         elif "morphemes" in names:
             keys["morphemes"] = morpheme_keys(texts, morphemes)
-        for part in self.ngrams:
-            found += part.logits(count(keys[part.name], part.vocabulary))
+        if self.ngrams:
+            for of_part in self._table.logits(keys, len(texts)):
+                found += of_part
         if self.sentences is not None:
             if sentences is None:
                 assert self.sentence_encoder is not None
                 sentences = self.sentence_encoder(texts)
             found += sentences @ self.sentences
         return found
+
+    @cached_property
+    def _table(self) -> NgramTable:
+        return NgramTable(self.ngrams)
 
     def added(self, encoder: np.ndarray, own: np.ndarray) -> np.ndarray:
         """Logits of both: those of the encoder, float32 [N, K], and `logits` of the same texts."""

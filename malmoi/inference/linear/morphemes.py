@@ -5,6 +5,7 @@ Legend: N texts, M n-grams of all texts.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
@@ -24,9 +25,9 @@ def read_morphemes(text: str) -> np.ndarray:
 
     The text as a whole: eojeol by eojeol classifiers of reviews lose half a point (docs/decisions).
     """
-    from malmoi.text.words import morphemes
+    from malmoi.text.words import mecab_lines
 
-    return np.array([_hash_of(form, tag) for form, tag in morphemes(text)], dtype=np.uint64)
+    return np.frombuffer(b"".join(map(_hashes_of, mecab_lines(text))), dtype=np.uint64)
 
 
 def morpheme_keys(texts: Sequence[str], read: ReadMorphemes = read_morphemes) -> Keys:
@@ -53,5 +54,9 @@ def hash_of(name: str) -> int:
 
 
 @lru_cache(maxsize=100_000)
-def _hash_of(form: str, tag: str) -> int:
-    return hash_of(f"{form}/{tag}")
+def _hashes_of(line: str) -> bytes:
+    """Of the morphemes in a line of MeCab's, uint64."""
+    from malmoi.text.words import morphemes_of
+
+    names = (f"{form}/{tag}" for form, tag in morphemes_of(line))
+    return b"".join(hash_of(name).to_bytes(8, sys.byteorder) for name in names)
