@@ -25,6 +25,7 @@ from malmoi.analysis.shares import (
 )
 from malmoi.analysis.themes import Theme, find_themes, spread_out
 from malmoi.errors import InputError
+from malmoi.labels.label_names import normal_label
 from malmoi.labels.project import PALETTE
 from malmoi.text.cleaning.personal_data import mask_personal_data
 from malmoi.text.label_keywords import LabelKeyword, WordTable, word_table
@@ -349,6 +350,25 @@ class Report:
             label: self.colors.get(label, PALETTE[place % len(PALETTE)])
             for place, label in enumerate(self.labels)
         }
+
+    def like(self, colors: Mapping[str, str]) -> "Report":
+        """The same with labels in the colours and in the order of a project's; others follow."""
+        order = [normal_label(name) for name in colors]
+        known = [normal_label(label) for label in self.labels]
+        places = sorted(
+            range(len(known)),
+            key=lambda place: order.index(known[place]) if known[place] in order else len(order),
+        )
+        whole = self.labelling
+        confusion = None if whole.confusion is None else whole.confusion[np.ix_(places, places)]
+        labelling = replace(
+            whole,
+            said=whole.said[:, places],
+            given=whole.given[:, places],
+            confusion=confusion,
+        )
+        labels = [self.labels[place] for place in places]
+        return replace(self, labels=labels, labelling=labelling, colors=colors)
 
     def _shares(self, counts: Counts) -> Shares:
         return shares(counts, None if self.labelling.drawn.any() else self.labelling.confusion)

@@ -111,6 +111,7 @@ def _choose_rows(result: BatchResult, key: str) -> pd.DataFrame:
         list(result.counts),
         key=f"only_{key}",
         placeholder=say("All"),
+        select_all=False,
     )
     table = result.table
     if wanted:

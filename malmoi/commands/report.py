@@ -1,7 +1,7 @@
 """`malmoi report FILE --model M --output report.html`: what texts say, as a page and a workbook."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -104,7 +104,7 @@ def main(settings: ReportSettings) -> None:
             engine=settings.engine,
             progress=lambda done, total: progress("labelling", done, total),
         )
-    found = replace(found, colors=colors)
+    found = found.like(colors)
     _say(found)
     found.save(settings.output, language=settings.language)
     found.save(workbook, language=settings.language)

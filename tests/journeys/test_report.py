@@ -167,7 +167,8 @@ def test_what_stands_out_is_what_the_tables_say() -> None:
 def test_labels_of_the_app_count(home: Path, classifier: Path) -> None:
     new = NewProject(
         name="리뷰",
-        labels=[ProjectLabel(name=one) for one in (GOOD, BAD)],
+        # In another order than the model's, and in colours of their own.
+        labels=[ProjectLabel(name=one, color="#12ab56") for one in reversed(LABELS)],
         kind="single",
         settings=ProjectSettings(),
     )
@@ -180,5 +181,7 @@ def test_labels_of_the_app_count(home: Path, classifier: Path) -> None:
     done = run("report", "리뷰.csv", *flags, "--output", "page.html")
     assert done.code == 0, done.err
     assert f"{len(reviews(40).dropna())} texts that people read" in done.out
+    assert done.out.index(f"  {LABELS[1]}: ") < done.out.index(f"  {LABELS[0]}: ")
+    assert "#12ab56" in (home / "page.html").read_text(encoding="utf-8")
     done = run("report", "리뷰.csv", *flags, "--project", "다른", "--output", "또.html")
     assert done.code == 2 and "다른" in done.err

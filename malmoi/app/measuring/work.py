@@ -6,11 +6,13 @@ from datetime import timedelta
 import pandas as pd
 import streamlit as st
 
+from malmoi.analysis.project_labels import label_colors
 from malmoi.app.cached_results import cached_result
 from malmoi.app.charts import bars, over_time
 from malmoi.app.language import say
 from malmoi.app.local_time import local_time
 from malmoi.app.visit import OpenProject
+from malmoi.labels.project import PALETTE
 from malmoi.labels.project_numbers import HourOfWork, ProjectNumbers, project_numbers
 from malmoi.labels.review import own_counts
 
@@ -121,14 +123,15 @@ def _by_time(hours: Sequence[HourOfWork], by: str) -> pd.DataFrame:
 
 
 def _draw_balance(open_project: OpenProject, numbers: ProjectNumbers) -> None:
-    titles = open_project.project.titles
-    labels = numbers.labels
+    titles, labels = open_project.project.titles, numbers.labels
+    colors = label_colors(open_project.project)
     total = sum(labels.values())
     st.text(say("Balance of labels ({total:,})", total=total))
     frame = pd.DataFrame(
         {
             "name": [titles.get(name, name) for name in labels],
             "number": list(labels.values()),
+            "color": [colors.get(name, PALETTE[0]) for name in labels],
             "share": [number / total * 100 if total else 0.0 for number in labels.values()],
         }
     )
@@ -145,6 +148,7 @@ def _draw_balance(open_project: OpenProject, numbers: ProjectNumbers) -> None:
                 "name": st.column_config.TextColumn(say("Label")),
                 "number": st.column_config.NumberColumn(say("Number"), format="localized"),
                 "share": st.column_config.NumberColumn(say("Share"), format="%.1f%%"),
+                "color": None,
             },
         )
 

@@ -102,6 +102,7 @@ def _draw_webhooks(open_project: OpenProject) -> None:
             list(EVENTS),
             format_func=lambda one: say(_EVENTS[one]),
             placeholder=say("all"),
+            select_all=False,
         )
         pressed = add.form_submit_button(say("Add"), icon=":material/webhook:")
     if pressed:

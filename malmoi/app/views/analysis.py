@@ -139,7 +139,11 @@ def _compared(report: "Report") -> "Report":
         return report
     first, second = st.columns(2)
     by = first.multiselect(
-        say("Compare by"), names, key="analysis_by", placeholder=say("Columns of your file")
+        say("Compare by"),
+        names,
+        key="analysis_by",
+        placeholder=say("Columns of your file"),
+        select_all=False,
     )
     time = second.selectbox(
         say("Over time"),
