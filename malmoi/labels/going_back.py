@@ -14,11 +14,19 @@ from malmoi.errors import InputError
 from malmoi.labels.backup import back_up
 from malmoi.labels.connection import BUSY_SECONDS
 from malmoi.labels.schema import open_engine
-from malmoi.labels.tables import AccessKeyRow, Base, WebhookDeliveryRow, WebhookRow
-from malmoi.labels.vector_index import drop_vectors
+from malmoi.labels.tables import (
+    AccessKeyRow,
+    Base,
+    MemberRow,
+    ProjectRow,
+    WebhookDeliveryRow,
+    WebhookRow,
+)
 
 # Who may come in, and who is told, is as it was before going back: what was taken back stays so.
-_KEPT: tuple[type[Base], ...] = (AccessKeyRow, WebhookRow)
+_STAYS: tuple[type[Base], ...] = (MemberRow, AccessKeyRow, WebhookRow)
+# Fewer than any label database has: the first step is not the last.
+_PAGES = 16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,8 +81,8 @@ def what_would_be_lost(engine: Engine, copy: Path) -> LostRows:
 def go_back(engine: Engine, copy: Path, kept: Path) -> None:
     """Let a database be what a copy is, in one transaction; nobody has to leave.
 
-    Invitations, tokens and webhooks stay as they are now, so that none that was taken back holds
-    again.
+    Of projects that are there now, members, invitations, tokens and webhooks stay as they are, so
+    that none that was taken back holds again. What webhooks have not been told yet they are not.
 
     Args:
         engine: of the database.
@@ -85,35 +93,46 @@ def go_back(engine: Engine, copy: Path, kept: Path) -> None:
         InputError: the copy is no label database, or the database is in use for longer than we
             wait; then all is as it was.
     """
-    back_up(kept, engine.url.render_as_string(hide_password=False))
-    with _scratch(copy) as scratch:
-        with closing(sqlite3.connect(scratch, isolation_level=None)) as connection:
-            connection.execute("ATTACH DATABASE ? AS now", (str(kept),))
-            connection.execute(f"DELETE FROM main.{WebhookDeliveryRow.__tablename__}")
-            for row in _KEPT:
-                name = row.__tablename__
-                columns = ", ".join(row.metadata.tables[name].c.keys())
-                connection.execute(f"DELETE FROM main.{name}")
-                connection.execute(
-                    f"INSERT INTO main.{name} ({columns}) SELECT {columns} FROM now.{name} WHERE "
-                    "project_id IS NULL OR project_id IN (SELECT id FROM main.malmoi_projects)"
-                )
-            ids = [row[0] for row in connection.execute("SELECT id FROM main.malmoi_projects")]
-        engine.dispose()
+    with (
+        _scratch(copy) as scratch,
+        closing(sqlite3.connect(scratch, isolation_level=None)) as source,
+        closing(_connect(engine)) as target,
+    ):
+        is_first = iter([True])
+
+        def keep(status: int, *_pages: int) -> None:
+            if status == sqlite3.SQLITE_BUSY:
+                raise sqlite3.OperationalError("locked")
+            # From the first pages on nobody else writes, so that nothing is lacking in it.
+            if next(is_first, False):
+                back_up(kept, engine.url)
+                _let_stay(source, kept)
+
         try:
-            with (
-                closing(sqlite3.connect(scratch)) as source,
-                closing(_connect(engine)) as target,
-            ):
-                source.backup(target)
+            source.backup(target, pages=_PAGES, progress=keep)
         except sqlite3.Error as error:
             raise InputError(
                 "the label database is in use ({error}); nothing was changed, try again",
                 error=error,
             ) from error
-    # An id may be another text's now.
-    for project_id in ids:
-        drop_vectors(engine, project_id)
+
+
+def _let_stay(copy: sqlite3.Connection, now: Path) -> None:
+    """Let in a copy be as it is now what stays, of the projects that are the same."""
+    copy.execute("ATTACH DATABASE ? AS now", (str(now),))
+    copy.execute(f"DELETE FROM main.{WebhookDeliveryRow.__tablename__}")
+    # Another project may have got the id of one that comes back.
+    same = (
+        "project_id IS NULL OR project_id IN (SELECT id FROM main.malmoi_projects JOIN "
+        "now.malmoi_projects USING (id, created_at))"
+    )
+    for row in _STAYS:
+        name = row.__tablename__
+        columns = ", ".join(set(row.metadata.tables[name].c.keys()) - {"id"})
+        copy.execute(f"DELETE FROM main.{name} WHERE {same}")
+        rows = f"SELECT {columns} FROM now.{name} WHERE {same}"
+        copy.execute(f"INSERT INTO main.{name} ({columns}) {rows}")
+    copy.execute("DETACH DATABASE now")
 
 
 @contextmanager
@@ -122,9 +141,17 @@ def _scratch(copy: Path) -> Iterator[Path]:
     with TemporaryDirectory(prefix="malmoi-going-back-", dir=copy.parent) as folder:
         path = Path(folder) / "labels"
         back_up(path, URL.create("sqlite", database=str(copy)))
+        with closing(sqlite3.connect(path)) as connection:
+            known = "SELECT 1 FROM sqlite_master WHERE name = ?"
+            if connection.execute(known, (ProjectRow.__tablename__,)).fetchone() is None:
+                raise InputError(
+                    "expected a copy of a label database, found another file; choose another one",
+                    place=copy,
+                )
         open_engine(URL.create("sqlite", database=str(path)), str(copy)).dispose()
         yield path
 
 
 def _connect(engine: Engine) -> sqlite3.Connection:
-    return sqlite3.connect(str(engine.url.database), timeout=BUSY_SECONDS)
+    name = str(engine.url.database)
+    return sqlite3.connect(name, timeout=BUSY_SECONDS, isolation_level=None)

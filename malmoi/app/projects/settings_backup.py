@@ -94,8 +94,8 @@ def _draw_going_back(visit: Visit) -> None:
             st.markdown("\n".join(f"- {line}" for line in _lines(lost)))
             st.caption(
                 say(
-                    "A copy of what is there now is made before. Invitations, tokens and webhooks "
-                    "stay as they are now."
+                    "A copy of what is there now is made before. Members, invitations, tokens and "
+                    "webhooks stay as they are now."
                 )
             )
             sure = st.checkbox(
