@@ -6,7 +6,6 @@ begins with a short card (encoder_card.md, classifier_card.md beside this file),
 hand.
 """
 
-import json
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,8 +22,6 @@ from malmoi.files import write_at_once
 BEGIN, END = "<!-- numbers: begin -->", "<!-- numbers: end -->"
 CARD = "README.md"
 ROOT = Path(__file__).parents[2]
-# Rows of metrics.jsonl whose mean is given: one row is of few texts.
-LAST_ROWS = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,26 +133,12 @@ def classifier_numbers(folder: Path, task: str) -> str:
 
 
 def _making(record: dict[str, Any], folder: Path) -> str:
-    """How the encoder was pre-trained, and the generator if one was trained for itself."""
-    started = {"started from": Path(record["plan"]["start"]["init"]).name}
-    columns = [_training(record, "discriminator") | started]
-    path = folder / "generator" / "run.json"
-    if path.is_file():
-        alone = read_json(path)
-        try:
-            columns.append(_training(alone, "generator") | _last_metrics(path.parent))
-        except (KeyError, TypeError, ValueError, OSError, statistics.StatisticsError) as error:
-            raise _no_record(path, error) from error
-    names = list(dict.fromkeys(name for column in columns for name in column))
-    rows = [(name, *(column.get(name, "") for column in columns)) for name in names]
-    return table(("", "encoder", "generator")[: 1 + len(columns)], rows)
-
-
-def _training(record: dict[str, Any], network: str) -> dict[str, str]:
-    plan, progress, shape = record["plan"], record["progress"], record["networks"][network]
+    """How the encoder was pre-trained."""
+    plan, progress = record["plan"], record["progress"]
+    shape = record["networks"]["discriminator"]
     parameters = shape.get("parameters")
     threads = plan["execution"]["threads"]
-    return {
+    facts = {
         "parameters": "" if parameters is None else f"{parameters / 1e6:.1f} million",
         "layers and width": f"{shape['num_hidden_layers']}, {shape['hidden_size']}",
         "tokens seen": f"{progress['tokens'] / 1e6:.0f} million",
@@ -165,20 +148,9 @@ def _training(record: dict[str, Any], network: str) -> dict[str, str]:
         "tokens in a batch": f"{plan['batching']['tokens_per_batch']:,}",
         "peak learning rate": f"{plan['optimizer']['learning_rate']:g}",
         "seed": str(plan["start"]["seed"]),
+        "started from": Path(plan["start"]["init"]).name,
     }
-
-
-def _last_metrics(folder: Path) -> dict[str, str]:
-    lines = (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()[-LAST_ROWS:]
-    rows = [json.loads(line) for line in lines]
-    loss, guessed = (
-        statistics.mean(row[name] for row in rows)
-        for name in ("generator_loss", "generator_accuracy")
-    )
-    # Earlier rows count masked tokens that were kept, which can be copied, among the guesses.
-    at_mask_only = all("generator_hidden_loss" in row for row in rows)
-    what = "tokens at [MASK]" if at_mask_only else "masked tokens, kept ones counted,"
-    return {"last loss": f"{loss:.2f}", f"{what} guessed": f"{guessed:.0%}"}
+    return table(("", "encoder"), list(facts.items()))
 
 
 def _sources(path: Path) -> str:

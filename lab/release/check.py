@@ -22,6 +22,7 @@ from malmoi.text.corpus.clean_corpus import corpus_hash
 # in bf16, had a short rise of the loss that the recorded one had not. So the mean is held to a
 # limit.
 TOLERANCE = 0.01
+CHECKED_STEPS = 500
 # What a check says itself: on what and from what; and what goes by the machine.
 NOT_REPEATED = {"corpus", "tokenizer", "vocab_size", "init", "generator.init", "precision"}
 # Skip-gram vectors: what the first released encoders began with.

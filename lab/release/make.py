@@ -1,11 +1,10 @@
-"""Make the released checkpoints anew: an encoder with a generator, and the app's two classifiers.
+"""Make the released checkpoints anew: an encoder, and the app's two classifiers.
 
     make release DATA=PATH
     python -m lab.release.make --data PATH --minutes 150 --output PATH
     python -m lab.release.make --data PATH --init checkpoints/malmoi-small --output PATH
     python -m lab.release.make --data PATH --check
     python -m lab.release.make --data PATH --classifiers reviews,memos
-    python -m lab.release.make --data PATH --generator
     python -m lab.release.make --cards
 
 You need `reviews_rated.tsv`, packed (.gz) or not, somewhere below --data: `malmoi fetch nsmc_rated
@@ -17,11 +16,11 @@ the released encoder by its record, which an earlier recipe may have made.
 Everything else is downloaded where --data lacks it.
 
 Each stage is kept under runs/release when it is done: a clean corpus; the reviews to classify; the
-encoder, in as many sittings as it needs; a generator for those who go on with it; a classifier of
-film ratings, from which the one of reviews starts; the classifiers of reviews and of memos, in
-cross-validation; last, all at once, malmoi-small and its two classifiers, in half precision, with a
-short card each (lab/release/cards.py), which you complete by hand. With --init the encoder goes on
-from another one, such as the released one, instead of beginning anew.
+encoder, in as many sittings as it needs; a classifier of film ratings, from which the one of
+reviews starts; the classifiers of reviews and of memos, in cross-validation; last, all at once,
+malmoi-small and its two classifiers, in half precision, with a short card each
+(lab/release/cards.py), which you complete by hand. With --init the encoder goes on from another
+one, such as the released one, instead of beginning anew.
 """
 
 import math
@@ -34,10 +33,10 @@ from malmoi.command_line import run_command
 from malmoi.errors import InputError
 from malmoi.pretrain.config.defaults import PresetName
 
-ABOUT = f"""Make the released checkpoints anew: an encoder with a generator, and the app's two
-classifiers. Needs {REVIEWS}, which `malmoi fetch nsmc_rated` makes: the raw release of
-e9t/nsmc without the reviews of this project's test files (a table with tabs; columns id, movie_id,
-date, rating, document). With another such file the recipe runs, but gives other models."""
+ABOUT = f"""Make the released checkpoints anew: an encoder, and the app's two classifiers. Needs
+{REVIEWS}, which `malmoi fetch nsmc_rated` makes: the raw release of e9t/nsmc without the reviews of
+this project's test files (a table with tabs; columns id, movie_id, date, rating, document). With
+another such file the recipe runs, but gives other models."""
 
 # Tasks of the released classifiers.
 CLASSIFIED = ("reviews", "memos")
@@ -53,13 +52,12 @@ class ReleaseSettings:
     downloaded."""
     tokens: float | None = None
     """Tokens that the encoder sees in all, 80 million by default; with --init, besides those that
-    it has seen before. The generator sees 0.4 times as many, with --generator by default as many as
-    the released encoder's record says."""
+    it has seen before."""
     minutes: float = 150
     """Length of this sitting's pre-training; the same command goes on with the next."""
     init: Path | None = None
-    """Encoder, such as checkpoints/malmoi-small, to go on from, with its tokenizer and generator,
-    instead of beginning with word vectors; a released one needs another folder as --output."""
+    """Encoder, such as checkpoints/malmoi-small, to go on from, with its tokenizer, instead of
+    beginning with word vectors; a released one needs another folder as --output."""
     preset: PresetName | None = None
     """Size of the encoder, tiny by default. With --init it says only learning rate and batch, by
     default those that suit that encoder."""
@@ -68,17 +66,14 @@ class ReleaseSettings:
     work: Path = Path("runs/release")
     """Folder of what is under way."""
     output: Path = Path("checkpoints")
-    """Folder to release into, without a release; with --check, --classifiers, --generator or
-    --cards the one of the release."""
+    """Folder to release into, without a release; with --check, --classifiers or --cards
+    the one of the release."""
     check: bool = False
     """Only pre-train the first 500 steps again and hold their losses against the record's; of an
     encoder that went on from another one, with that one as --init."""
     classifiers: str | None = None
     """Comma-separated, of reviews and memos: only make these again, from the released encoder, and
     put them in the place of the released ones."""
-    generator: bool = False
-    """Only train a generator for the released encoder again, with 0.4 of --tokens, and put it into
-    its folder."""
     cards: bool = False
     """Only write the numbers in the cards again, with what the benchmarks found since."""
 
@@ -91,7 +86,7 @@ class ReleaseSettings:
         ):
             if not low <= value < math.inf:
                 raise InputError(f"expected --{flag} of at least {low:g}, found {value:g}")
-        parts = ("check", "classifiers", "generator", "cards")
+        parts = ("check", "classifiers", "cards")
         given = [f"--{name}" for name in parts if getattr(self, name)]
         if len(given) > 1:
             raise InputError(f"expected one of {' and '.join(given)}, found {len(given)} of them")

@@ -14,15 +14,15 @@ import pandas as pd
 
 from lab.release.cards import CARD, ReleasedFolders, write_cards
 from lab.release.check import (
+    CHECKED_STEPS,
     check_corpus,
     compare_losses,
-    files_of,
     losses_of,
     read_json,
     read_released,
 )
 from lab.release.make import CLASSIFIED, ReleaseSettings
-from lab.release.packing import pack_classifier, pack_encoder, pack_generator
+from lab.release.packing import pack_classifier, pack_encoder
 from lab.release.public_texts import REVIEWS, SOURCES, fetch_texts, hashes_of, sources_of
 from lab.release.rating_classifier import MOST_PER_LABEL, RECORD, learn_ratings
 from lab.release.rating_classifier import SETTINGS as RATINGS_SETTINGS
@@ -51,13 +51,6 @@ RECIPE = ["--vocab-size", "32000", "--recipe", "few-tokens"]
 # For a tiny encoder that begins as word vectors: twice its preset's batch, and a rate to match,
 # for a long run (not compared with the preset's). Others take their preset's.
 TINY_FROM_NOTHING = ["--tokens-per-batch", "8192", "--learning-rate", "7e-4"]
-# That recipe trains no generator, and who goes on with replaced-token detection wants one: trained
-# afterwards, alone, while the encoder stays as it is. The rate is the best of three after a million
-# tokens of the one 64 wide (lab/log); wider ones take their preset's.
-GENERATOR = ["--recipe", "frozen-discriminator"]
-NARROW_GENERATOR = ["--learning-rate", "5e-3"]
-# An assumption; 20 million tokens took 47 minutes of one thread, with others beside it.
-GENERATOR_SHARE = 0.4
 # Flags of finetune/kfold.py, chosen on folds of another seed (lab/log).
 FOR_FEW_TEXTS = ["--recipe", "few-texts"]
 CLASSIFIERS = {
@@ -65,9 +58,7 @@ CLASSIFIERS = {
     "memos": ["--epochs", "10", *FOR_FEW_TEXTS],
 }
 LABELS = {task: tuple(read_task(ROOT / "corpora" / task).label_names) for task in CLASSIFIED}
-WITHOUT_GENERATOR = shutil.ignore_patterns("generator")
 SITTING_OVER = "this sitting is over; the same command goes on"
-CHECKED_STEPS = 500
 
 
 def make(settings: ReleaseSettings) -> None:
@@ -84,25 +75,12 @@ def make(settings: ReleaseSettings) -> None:
     if settings.classifiers:
         remake_classifiers(settings)
         return
-    if settings.generator:
-        remake_generator(settings)
-        return
     _check_free(settings.output)
-    if (settings.work / "generator").exists() and not (settings.work / "encoder").exists():
-        raise InputError(
-            f"expected no generator in {settings.work} before its encoder, found one, of another "
-            "encoder; name another folder by --work"
-        )
     corpus = _corpus(settings)
     rated_reviews(settings)  # seconds, and what is wrong with them shows before hours
     encoder = settings.work / "encoder"
     flags = _encoder_flags(_preset(settings), settings.init)
-    began = time.monotonic()
-    finished = pretrain(corpus, encoder, settings.planned, settings.minutes, flags)
-    if finished and not (encoder / "generator").is_dir():  # the recipe may train one too
-        minutes = settings.minutes - (time.monotonic() - began) / 60
-        finished = _train_generator(corpus, encoder, settings, settings.planned, minutes)
-    if not finished:
+    if not pretrain(corpus, encoder, settings.planned, settings.minutes, flags):
         print(SITTING_OVER)
         return
     _classify_all(encoder, settings)
@@ -143,8 +121,6 @@ def _release(settings: ReleaseSettings) -> None:
     with tempfile.TemporaryDirectory(prefix=f".{NAME}-", dir=settings.output) as name:
         scratch = Path(name)
         pack_encoder(settings.work / "encoder", scratch / NAME)
-        if (settings.work / "generator").is_dir():
-            pack_generator(settings.work / "generator", scratch / NAME / "generator")
         read = read_json(settings.work / "corpus" / "report.json")
         _write_json(scratch / NAME / "corpus.json", read | {"sha256": _hashes(settings, read)})
         _pack_classifiers(settings, scratch)
@@ -182,59 +158,6 @@ def remake_classifiers(settings: ReleaseSettings) -> None:
             (scratch / folder.name).rename(folder)
 
 
-def remake_generator(settings: ReleaseSettings) -> None:
-    """Train a generator for the released encoder; then, and only then, swap it in.
-
-    Raises:
-        InputError: there is no whole release, the corpus is not the encoder's, or the generator in
-            --work is of another one.
-    """
-    encoder, *classifiers = _folders(settings.output)
-    for folder in classifiers:
-        read_json(folder / "report.json")
-    corpus = _corpus(settings, sources_of(files_of(encoder)))
-    record = read_json(encoder / "run.json")
-    check_corpus(corpus, record.get("corpus_sha256"), encoder)
-    tokens = settings.tokens or record["plan"]["length"]["amount"]
-    if not _train_generator(corpus, encoder, settings, tokens, settings.minutes):
-        print(SITTING_OVER)
-        return
-    with tempfile.TemporaryDirectory(prefix=f".{NAME}-", dir=settings.output) as name:
-        scratch = Path(name)
-        shutil.copytree(encoder, scratch / NAME, ignore=WITHOUT_GENERATOR)
-        pack_generator(settings.work / "generator", scratch / NAME / "generator")
-        for folder in classifiers:  # the encoder's card names them
-            shutil.copytree(folder, scratch / folder.name)
-        write_cards(_released_in(scratch), home=settings.output)
-        encoder.rename(scratch / f"{NAME}-before")
-        (scratch / NAME).rename(encoder)
-
-
-def _train_generator(
-    corpus: Path, encoder: Path, settings: ReleaseSettings, seen: float, minutes: float
-) -> bool:
-    """Go on with a new generator for an encoder of so many tokens; whether it is finished."""
-    if minutes <= 0:
-        return False
-    tokens = max(1.0, GENERATOR_SHARE * seen)
-    flags = [
-        *GENERATOR,
-        *(NARROW_GENERATOR if preset_of(discriminator_config(encoder)) != "base" else []),
-    ]
-    ours = {"generator_encoder_sha256": weights_sha256(discriminator_folder(encoder))}
-    keep(settings.work, ours | {"generator_tokens": tokens, "generator_flags": " ".join(flags)})
-    # What it begins beside, without the generator that is there: --init would go on with that. A
-    # new encoder goes on from another one's, but with its own embeddings.
-    beside = settings.work / "generator-init"
-    shutil.rmtree(beside, ignore_errors=True)
-    shutil.copytree(discriminator_folder(encoder), beside, ignore=WITHOUT_GENERATOR)
-    if settings.init is not None and (settings.init / "generator").is_dir():
-        shutil.copytree(settings.init / "generator", beside / "generator")
-        flags += ["--set", "generator.sharing=instance"]
-    flags += ["--init", str(beside)]
-    return pretrain(corpus, settings.work / "generator", tokens, minutes, flags)
-
-
 def _pack_classifiers(settings: ReleaseSettings, output: Path) -> None:
     for task in settings.tasks():
         pack_classifier(settings.work / task, output / f"{NAME}-{task}")
@@ -262,19 +185,19 @@ def _keep_settings(settings: ReleaseSettings, sources: Sequence[str] = SOURCES) 
     Raises:
         InputError: a stage that is there was made with another setting or from other texts.
     """
-    # A check or a generator has a corpus in common with a release, and no more.
+    # A check has a corpus in common with a release, and no more.
     ours: dict[str, Any] = {}
     if not settings.classifiers or "reviews" in settings.tasks():  # memos are learnt without them
         ours["reviews_sha256"] = file_sha256(find_reviews(settings.data))
-        if not (settings.check or settings.generator):
+        if not settings.check:
             ours["rated_sha256"] = ours["reviews_sha256"]
-    if not (settings.check or settings.generator):
+    if not settings.check:
         ours |= {"reviews_per_label": settings.reviews_per_label}
         ours |= {"written_sha256": file_sha256(WRITTEN), "memos_sha256": file_sha256(MEMOS)}
         ours |= {f"{task}_flags": " ".join(flags) for task, flags in CLASSIFIERS.items()}
     if not settings.classifiers:
         ours["sources"] = ",".join(sources)
-    if not (settings.check or settings.classifiers or settings.generator):
+    if not (settings.check or settings.classifiers):
         init = settings.init and weights_sha256(discriminator_folder(settings.init))
         ours |= {"tokens": settings.planned, "preset": _preset(settings), "init_sha256": init}
         ours["encoder_flags"] = " ".join(_recipe(_preset(settings), settings.init))

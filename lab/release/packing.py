@@ -7,6 +7,7 @@ from typing import Any
 
 from safetensors.torch import load_file, save_file
 
+from lab.release.check import CHECKED_STEPS
 from malmoi.errors import InputError
 from malmoi.files import directory_at_once
 from malmoi.inference.learnt_texts import LEARNT
@@ -23,7 +24,7 @@ _WEIGHTS = "model.safetensors"
 def pack_encoder(run: Path, folder: Path) -> None:
     """Write a run's networks for release: the discriminator itself, its generator below.
 
-    With `run.json` and `metrics.jsonl`, what the run says of itself.
+    With `run.json` and rows of `metrics.jsonl`, what the run says of itself.
 
     Args:
         run: a finished run of pretrain/run.py.
@@ -38,19 +39,6 @@ def pack_encoder(run: Path, folder: Path) -> None:
         _halve(run / "discriminator", scratch)
         if (run / "generator").is_dir():
             _halve(run / "generator", scratch / "generator")
-        _write_records(run, record, scratch)
-
-
-def pack_generator(run: Path, folder: Path) -> None:
-    """Write the generator alone of a run for release, with what the run says of itself.
-
-    Raises:
-        InputError: as `pack_encoder`.
-    """
-    record = _finished(run)
-    _check_new(folder)
-    with directory_at_once(folder) as scratch:
-        _halve(run / "generator", scratch)
         _write_records(run, record, scratch)
 
 
@@ -76,7 +64,25 @@ def _finished(run: Path) -> dict[str, Any]:
 
 def _write_records(run: Path, record: dict[str, Any], folder: Path) -> None:
     _write(folder / "run.json", _without_folders(record))
-    shutil.copyfile(run / "metrics.jsonl", folder / "metrics.jsonl")
+    lines = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = [json.loads(line, parse_float=_six_digits) for line in lines]
+    # All rows that a check compares, then a hundred or so and the last one.
+    apart = max(1, len(rows) // 100)
+    kept = [
+        row
+        for left, row in zip(reversed(range(len(rows))), rows, strict=True)
+        if row["step"] <= CHECKED_STEPS or left % apart == 0
+    ]
+    text = "".join(f"{_in_few_bytes(row)}\n" for row in kept)
+    (folder / "metrics.jsonl").write_text(text, encoding="utf-8")
+
+
+def _six_digits(number: str) -> float:
+    return float(f"{float(number):.6g}")
+
+
+def _in_few_bytes(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _check_new(folder: Path) -> None:
@@ -85,7 +91,7 @@ def _check_new(folder: Path) -> None:
 
 
 def _halve(source: Path, target: Path) -> None:
-    """Copy a model with its weights in float16.
+    """Copy a model with its weights in float16, its tokenizer in one line.
 
     Its configuration still says float32, into which transformers then loads them: on a CPU
     computing in half precision is slow.
@@ -94,6 +100,8 @@ def _halve(source: Path, target: Path) -> None:
     for name in _FILES:
         if (source / name).is_file():
             shutil.copyfile(source / name, target / name)
+    tokenizer = _read(target / "tokenizer.json")
+    (target / "tokenizer.json").write_text(_in_few_bytes(tokenizer), encoding="utf-8")
     weights = {name: value.half() for name, value in load_file(source / _WEIGHTS).items()}
     save_file(weights, target / _WEIGHTS, metadata={"format": "pt"})
     (target / _WEIGHTS).chmod(0o644)  # safetensors gives 0o600

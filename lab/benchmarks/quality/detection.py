@@ -50,7 +50,7 @@ WAYS = ("own generator", "by frequency", "any entry")
 class DetectionSettings(DataSettings):
     """Which checkpoints, how many texts."""
 
-    models: str = "checkpoints/malmoi-small,checkpoints/malmoi-medium"
+    models: str = "checkpoints/malmoi-medium"
     """Comma-separated checkpoints: folder with generator/, or DISCRIMINATOR+GENERATOR."""
     texts: int = 2_000
     """Reviews, the first of the test file."""

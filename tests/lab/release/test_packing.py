@@ -26,7 +26,8 @@ def finished_run(encoder: Path, tmp_path: Path) -> Path:
     plan = {"corpus": {"path": str(tmp_path / "corpus"), "tokenizer": None}}
     record = {"status": "finished", "plan": plan}
     (run / "run.json").write_text(json.dumps(record), encoding="utf-8")
-    (run / "metrics.jsonl").write_text('{"step": 20}\n', encoding="utf-8")
+    rows = (json.dumps({"step": step, "loss": 1 / step}) for step in range(20, 20_001, 20))
+    (run / "metrics.jsonl").write_text("\n".join(rows) + "\n", encoding="utf-8")
     (run / ".lock").touch()
     return run
 
@@ -61,6 +62,16 @@ def test_a_packed_encoder_is_a_stock_one_of_half_the_size(
     assert find_encoder(tmp_path) == finished_run / "discriminator"
     shutil.rmtree(tmp_path / "runs")
     assert find_encoder(tmp_path) == folder
+
+
+def test_a_packed_record_has_the_losses_that_a_check_compares_and_some_of_the_others(
+    finished_run: Path, tmp_path: Path
+) -> None:
+    pack_encoder(finished_run, tmp_path / "encoder")
+    text = (tmp_path / "encoder" / "metrics.jsonl").read_text(encoding="utf-8")
+    steps = [json.loads(line)["step"] for line in text.splitlines()]
+    assert steps[:25] == list(range(20, 501, 20)) and steps[-1] == 20_000
+    assert 100 < len(steps) < 150 and '{"step":60,"loss":0.0166667}' in text
 
 
 def test_a_packed_run_names_no_folder_of_the_machine(
