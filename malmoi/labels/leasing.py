@@ -39,6 +39,10 @@ from malmoi.labels.text_conditions import decided_by
 from malmoi.labels.text_state import first_of_its_kind
 
 MOST_LEASES = 200
+# Texts drawn by chance that have labels before the order of a model begins. As long as labels are
+# few, that order makes no better model, and intervals of shares are twice as wide
+# (lab.benchmarks.quality.interval_keys).
+LABELS_BY_CHANCE = 200
 Drawn = Literal["plain", "scores", "random"]
 
 
@@ -320,16 +324,28 @@ class _Chooser:
         given = self.candidates().where(TextRow.assigned_to == self.me).order_by(TextRow.id)
         self._fill(chosen, count, [given], "plain")
         first = self.candidates().where(first_of_its_kind())
-        if self.project["text_order"] == "scores":
+        order = self.project["text_order"]
+        if order == "adaptive":
+            order = "random" if self._needs_chance() else "scores"
+        if order == "scores":
             share = self.project["random_share"]
             wanted = sum(random.random() < share for _ in range(count - len(chosen)))
             self._fill(chosen, len(chosen) + wanted, self._at_random(first), "random")
             self._fill(chosen, count, self._by_scores(first), "scores")
-        elif self.project["text_order"] == "random":
+        elif order == "random":
             self._fill(chosen, count, self._at_random(first), "random")
         self._fill(chosen, count, self._plain(first), "plain")
         self._fill(chosen, count, [self.candidates().order_by(TextRow.id)], "plain")
         return chosen
+
+    def _needs_chance(self) -> bool:
+        """Whether fewer than `LABELS_BY_CHANCE` texts drawn by chance have a label."""
+        drawn = select(PlaceRow.text_id).where(
+            PlaceRow.project_id == self.access.project_id,
+            PlaceRow.state == "labelled",
+            PlaceRow.drawn == "random",
+        )
+        return self.counted(drawn.distinct(), LABELS_BY_CHANCE) < LABELS_BY_CHANCE
 
     def by_chance(self, count: int) -> dict[int, Drawn]:
         """New texts by their lottery numbers alone."""

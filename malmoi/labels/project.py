@@ -14,9 +14,9 @@ from malmoi.labels.tasks import TaskDefinition
 from malmoi.messages import Phrase
 
 TaskKind = Literal["single", "multi"]
-TextOrder = Literal["plain", "scores", "random"]
+TextOrder = Literal["plain", "adaptive", "scores", "random"]
 KINDS: tuple[TaskKind, ...] = ("single", "multi")
-ORDERS: tuple[TextOrder, ...] = ("plain", "scores", "random")
+ORDERS: tuple[TextOrder, ...] = ("plain", "adaptive", "scores", "random")
 # Okabe and Ito's palette, which colour-blind people can tell apart (https://jfly.uni-koeln.de/color).
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#000000")
 KEYS = "1234567890abcdefghijklmnopqrstuvwxyz"
@@ -56,7 +56,9 @@ class ProjectSettings:
     Attributes:
         annotators_per_text: whose labels a text needs, each given without seeing the others'.
         show_suggestion: whether annotators see what the model would say.
-        text_order: by import; by a model's scores with a random share; all at random.
+        text_order: by import; at random until there are labels enough for shares and scores
+            (`leasing.LABELS_BY_CHANCE`), then by a model's scores with a random share; by scores
+            from the beginning; all at random.
         random_share: of the texts handed out in the order of scores, for an honest evaluation.
         lease_seconds: for which a text that was handed out is kept for its annotator.
         model: name of a classifier that suggests labels before there are enough to learn from, and
@@ -69,7 +71,7 @@ class ProjectSettings:
 
     annotators_per_text: int = 1
     show_suggestion: bool = True
-    text_order: TextOrder = "scores"
+    text_order: TextOrder = "adaptive"
     random_share: float = 0.1
     lease_seconds: int = 600
     model: str | None = None

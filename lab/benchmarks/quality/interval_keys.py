@@ -5,19 +5,21 @@
 Somebody labels 134 of 2,000 texts whose labels are known here, and the classifier of the app learns
 every 20 labels. Ways:
 
-- `tenth`: as the app hands out texts. A tenth is drawn by chance, the others are those that the
-  model is least sure of; the shares are those of `malmoi.analysis`, from the tenth.
+- `tenth`: a tenth is drawn by chance, the others are those that the model is least sure of; the
+  shares are those of `malmoi.analysis`, from the tenth.
 - `drawn`: active statistical inference (Zrnic & Candès 2024), in its sequential form. Each text is
   drawn with a known probability, half of it even and half by how unsure the model is, and each
   label counts by one over that.
-- `chance`: all are drawn by chance, and all count; the shares as in `tenth`.
+- `chance`: all are drawn by chance, and all count; the shares as in `tenth`. So the app hands out
+  the first 200.
 
-Of each way: how often the 95% intervals of the labels hold the truth, half their width, and how
-right the classifier is in the end on the texts that nobody labelled.
+Of each way: how often the 95% intervals of the labels hold the truth, half their width, half the
+width from the same labels of people alone, and how right the classifier is in the end on the texts
+that nobody labelled.
 """
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,27 +51,30 @@ class KeysSettings(DataSettings):
     """Labels that somebody gives."""
     draws: int = 20
     """How often."""
+    ways: str = ",".join(WAYS)
+    """Comma-separated."""
 
 
 def main(settings: KeysSettings) -> None:
     """Measure each way, and print a table."""
-    print("task      way      held   half   least held   accuracy of the model")
+    print("task      way      held   half   people alone   least held   accuracy of the model")
     for task in settings.tasks.split(","):
         words, truth = _project(task, settings.folder, settings.texts)
         trainer = QuickTrainer()
         trainer.read(words)
         with shown_progress("draws") as progress:
-            for way in WAYS:
+            for way in settings.ways.split(","):
                 runs = []
                 for seed in range(settings.draws):
                     runs.append(_label(way, trainer, words, truth, settings.keys, seed))
                     progress(f"{task} {way}", seed + 1, settings.draws)
                 held = np.mean([one[0] for one in runs], axis=0)
                 half = np.mean([one[1] for one in runs])
-                right = np.mean([one[2] for one in runs])
+                alone = np.mean([one[2] for one in runs])
+                right = np.mean([one[3] for one in runs])
                 print(
-                    f"{task:<9} {way:<8} {held.mean():5.1%}  {half:5.1%}  {held.min():5.1%}"
-                    f"        {right:5.1%}",
+                    f"{task:<9} {way:<8} {held.mean():5.1%}  {half:5.1%}  {alone:5.1%}"
+                    f"          {held.min():5.1%}        {right:5.1%}",
                     flush=True,
                 )
 
@@ -86,8 +91,9 @@ def _project(task: str, folder: Path, count: int) -> tuple[list[str], np.ndarray
 
 def _label(
     way: str, trainer: QuickTrainer, words: list[str], truth: np.ndarray, keys: int, seed: int
-) -> tuple[np.ndarray, float, float]:
-    """Which intervals hold the truth, bool [K]; half their width; how right the classifier is."""
+) -> tuple[np.ndarray, float, float, float]:
+    """Which intervals hold the truth, bool [K]; half their width; that of the labels of people
+    alone, NaN where they are not a random sample; how right the classifier is."""
     rng = np.random.default_rng(seed)
     labels, texts = int(truth.max()) + 1, len(truth)
     given = np.eye(labels)[truth]
@@ -127,15 +133,19 @@ def _label(
         share, spread = np.mean(steps, axis=0), np.std(steps, axis=0, ddof=1)
         half = Z_95 * spread / np.sqrt(len(steps))
         low, high = np.clip(share - half, 0, 1), np.clip(share + half, 0, 1)
+        alone = float("nan")
     else:
         drawn = np.zeros(texts, dtype=bool)
         drawn[by_chance] = True
         says = np.eye(labels, dtype=bool)[said.argmax(axis=1)]
+        whole = np.zeros(texts, dtype=np.int64)
         labelling = Labelling(said=says, given=given.astype(bool), drawn=drawn)
-        found = shares(counted(labelling, np.zeros(texts, dtype=np.int64), 1))
+        found = shares(counted(labelling, whole, 1))
         low, high = found.low[0], found.high[0]
+        people = shares(counted(replace(labelling, said=np.zeros_like(says)), whole, 1))
+        alone = float((people.high[0] - people.low[0]).mean() / 2)
     right = float((said[left].argmax(axis=1) == truth[left]).mean())
-    return (low <= true) & (true <= high), float((high - low).mean() / 2), right
+    return (low <= true) & (true <= high), float((high - low).mean() / 2), alone, right
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ def make_project(
     new = NewProject(
         name=name,
         labels=[ProjectLabel(name=label) for label in LABELS],
-        settings=settings or ProjectSettings(),
+        settings=settings or ProjectSettings(text_order="scores"),
     )
     access = store.create(Person(name="local", is_local=True), new)
     draw = random.Random(0)

@@ -19,6 +19,7 @@ from malmoi.messages import Phrase
 
 ORDERS: dict[TextOrder, str] = {
     "plain": Phrase("as they were imported"),
+    "adaptive": Phrase("at random at first, then as a model orders them"),
     "scores": Phrase("as a model orders them, a share at random"),
     "random": Phrase("all at random"),
 }

@@ -67,7 +67,7 @@ def project(
     new = NewProject(
         name="메모",
         labels=[ProjectLabel(name=name) for name in labels],
-        settings=ProjectSettings(random_share=0.0, model=model),
+        settings=ProjectSettings(text_order="scores", random_share=0.0, model=model),
     )
     access = ProjectStore().create(Person(name="관리자", is_local=True), new)
     running = start_import(access, ImportOrder(groups=[(WayOfReading(), [lines_of(memos)])]))

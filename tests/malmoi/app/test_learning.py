@@ -340,7 +340,7 @@ def test_several_labels_a_text_are_learnt_each_by_itself(
         name="메모",
         kind="multi",
         labels=[ProjectLabel(name=name) for name in names],
-        settings=ProjectSettings(random_share=0.0),
+        settings=ProjectSettings(text_order="scores", random_share=0.0),
     )
     access = store.create(Person(name="관리자", is_local=True), new)
     lines = [text.replace("\n", " ") for text, _ in memos]

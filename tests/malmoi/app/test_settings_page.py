@@ -193,7 +193,7 @@ def test_guideline_settings_and_members_are_changed_and_told_in_the_trail(
     assert told[:3] == [
         "역할을 정했습니다: minsu@b.kr, 라벨러",
         "진행 방식을 바꿨습니다: 글마다 사람 수 1 → 2, "
-        "글이 나오는 차례 모델이 고른 차례 (일부는 무작위) → 모두 무작위",
+        "글이 나오는 차례 처음에는 무작위, 그다음 모델이 고른 차례 → 모두 무작위",
         "지침을 고쳤습니다: 2판",
     ]
     assert told[-1] == "작업을 만들었습니다: 리뷰"

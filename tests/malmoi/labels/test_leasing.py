@@ -235,6 +235,20 @@ def test_a_text_that_is_done_leaves_the_order_and_no_other(make: Make) -> None:
         assert connection.execute(query).all() == [(1, None), (2, 1.0)]
 
 
+def test_chance_orders_texts_until_enough_of_them_have_labels(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("malmoi.labels.leasing.LABELS_BY_CHANCE", 5)
+    access = make(*map(str, range(20)), text_order="adaptive", random_share=0.0)
+    write_scores(access, "m", [TextScore(text_id=n, priority=float(n)) for n in range(1, 21)])
+    drawn = []
+    for _ in range(8):
+        (leased,) = lease_texts(access)
+        drawn.append(leased.drawn)
+        label(access, leased.text_id)
+    assert drawn == ["random"] * 5 + ["scores"] * 3
+
+
 def test_a_share_is_drawn_at_random_and_makes_a_random_sample(make: Make) -> None:
     lines = [f"글 번호 {number}" for number in range(400)]
     access = make(*lines, text_order="scores", random_share=0.25)

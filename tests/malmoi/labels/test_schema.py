@@ -221,7 +221,7 @@ def test_projects_of_an_earlier_layout_keep_their_rows(any_url: str, layout: str
         assert connection.scalar(text(f"SELECT version_num FROM {VERSION_TABLE}")) == HEAD
     assert [(one.text, one.label) for one in iter_label_records(database)] == records
     access = store.access(Person(name="가", is_local=True), "리뷰")
-    assert read_project(access).settings == ProjectSettings(random_share=0.0)
+    assert read_project(access).settings == ProjectSettings(text_order="scores", random_share=0.0)
     assert [(one.text, one.labels) for one in labelled_texts(access)] == [
         (TEXTS[0], ("부정",)),
         (TEXTS[1], ("긍정",)),
