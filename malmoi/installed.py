@@ -5,6 +5,7 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
 from malmoi.errors import InputError
+from malmoi.interrupts import interrupts_held
 
 TORCH = ("torch", "transformers")
 INSTALL_TORCH = "pip install 'malmoi[train]' (in a clone: make)"
@@ -35,8 +36,10 @@ def need(what: str, *packages: str, instead: str) -> None:
         InputError: one is not installed.
     """
     try:
-        for package in packages:
-            import_module(package)
+        # Of what is half imported, torch and scipy cannot be imported again.
+        with interrupts_held():
+            for package in packages:
+                import_module(package)
     except ImportError as error:
         # One that is there and cannot be loaded, as for lack of memory, has its own line.
         if not isinstance(error, ModuleNotFoundError) and "No module named" not in str(error):

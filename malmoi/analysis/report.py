@@ -50,7 +50,7 @@ _CHANGE_COLUMNS = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Report:
     """What a table says; every table of it is computed once, when it is asked for.
 
@@ -311,6 +311,10 @@ class Report:
                 "expected a name that ends with .html or .xlsx for the report, found {path}",
                 path=path,
             )
+
+    def __repr__(self) -> str:
+        """How many texts, and the shares."""
+        return f"{len(self.originals):,} texts\n{self.shares.round(4).to_string()}"
 
     def _repr_html_(self) -> str:
         from html import escape

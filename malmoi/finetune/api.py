@@ -177,7 +177,8 @@ def evaluate(
 
 
 def _need_training() -> None:
-    need("training and scoring", "torch", "transformers", "pandas", instead=INSTALL_TORCH)
+    packages = ("torch", "transformers", "pandas", "sklearn", "scipy")
+    need("training and scoring", *packages, instead=INSTALL_TORCH)
 
 
 def _place(data: object, *named: str | None) -> str | Source:

@@ -38,6 +38,7 @@ from malmoi.inference.prediction import Prediction, predictions_of, probabilitie
 from malmoi.inference.predictions import Predictions
 from malmoi.inference.windows import MOST_WINDOWS
 from malmoi.inference.working_ahead import worked_ahead
+from malmoi.interrupts import interrupts_held
 from malmoi.model_folders import classifier_folder, has_weights, is_linear_alone
 from malmoi.progress import OnBatch, progress_of_batches
 from malmoi.text.reading.frames import check_columns
@@ -226,10 +227,15 @@ class Classifier:
                 "classifier",
                 place=place,
             )
-        with directory_at_once(place) as scratch:
+        # Whole beside the old one before that goes.
+        made = place.with_name(f".{place.name}.new")
+        shutil.rmtree(made, ignore_errors=True)
+        with directory_at_once(made) as scratch:
             shutil.copytree(source, scratch, dirs_exist_ok=True)
+        with interrupts_held():
             if place.exists():
                 shutil.rmtree(place)
+            made.rename(place)
 
     @property
     def folder(self) -> Path | None:

@@ -1,8 +1,9 @@
 """Steps of a pipeline in threads of their own, so that they overlap with what follows."""
 
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from itertools import chain, islice
 from typing import TypeVar
 
@@ -11,6 +12,8 @@ Result = TypeVar("Result")
 
 # Results of each thread that wait for the caller; more would only take memory.
 _WAITING = 2
+# Of a thread that works ahead: `unwanted`, an event, set where nobody waits for it any more.
+_THREAD = threading.local()
 
 
 def worked_ahead(
@@ -19,7 +22,8 @@ def worked_ahead(
     """`map(work, items)`, with the next results made while the caller uses the one before.
 
     Items are taken by the caller's own thread: what gives them may belong to it. One item alone
-    needs no thread. Where they raise, the results of those before come first.
+    needs no thread. Where they raise, the results of those before come first. Where the caller
+    leaves, as by Ctrl-C, work that works ahead itself ends before its next result.
 
     Args:
         work: what is done with each item, in `threads` threads.
@@ -47,15 +51,29 @@ def _until_failure(items: Iterable[Item], failure: list[Exception]) -> Iterator[
 def _by_threads(
     work: Callable[[Item], Result], items: Iterable[Item], threads: int
 ) -> Iterator[Result]:
+    unwanted = threading.Event()
+    # Of whoever asked for what this thread does, if that is a step, too.
+    outer = getattr(_THREAD, "unwanted", unwanted)
+    results: deque[Future[Result]] = deque()
+
+    def do(item: Item) -> Result:
+        _THREAD.unwanted = unwanted
+        return work(item)
+
+    def oldest() -> Result:
+        if outer.is_set():
+            raise CancelledError
+        return results.popleft().result()
+
     with ThreadPoolExecutor(threads) as pool:
-        results: deque[Future[Result]] = deque()
         try:
             for item in items:
-                results.append(pool.submit(work, item))
+                results.append(pool.submit(do, item))
                 if len(results) > _WAITING * threads:
-                    yield results.popleft().result()
+                    yield oldest()
             while results:
-                yield results.popleft().result()
+                yield oldest()
         finally:
+            unwanted.set()
             for result in results:
                 result.cancel()

@@ -10,6 +10,7 @@ import pytest
 
 import malmoi
 from malmoi.__main__ import main
+from malmoi.installed import need
 
 ROOT = Path(__file__).parents[2]
 
@@ -74,3 +75,14 @@ def test_a_released_model_goes_by_its_name_from_any_folder(
     assert found.name == "malmoi-small-reviews"
     (prediction,) = found.predict(["재미있고 배우들 연기도 훌륭해요. 강추!"])
     assert prediction.label == "긍정"
+
+
+def test_an_interrupt_waits_until_a_package_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\nwhole = True\n"
+    (tmp_path / "interrupted_package.py").write_text(lines)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        need("this", "interrupted_package", instead="")
+    assert sys.modules.pop("interrupted_package").whole
