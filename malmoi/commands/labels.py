@@ -26,10 +26,11 @@ ABOUT = (
     "list shows the projects of a label database; export FILE writes the texts and labels of one "
     "as a table, or for Label Studio or doccano; import FILE... adds texts and labels of tables, "
     "Label Studio or doccano to one; backup FILE copies the whole database, whoever works on it "
-    "meanwhile; merge makes two labels one; erase removes texts, a person's name or a project for "
-    "good, for a request by law; token makes what a program of --person, or of whoever runs "
-    "it, gives to malmoi serve --labels; invitation makes a link of the app for --person, or for "
-    "whoever runs it; webhook tells --url of what happens in a project, and shows whom it tells."
+    "meanwhile; restore FILE goes back to such a copy; merge makes two labels one; erase removes "
+    "texts, a person's name or a project for good, for a request by law; token makes what a "
+    "program of --person, or of whoever runs it, gives to malmoi serve --labels; invitation makes "
+    "a link of the app for --person, or for whoever runs it; webhook tells --url of what happens "
+    "in a project, and shows whom it tells."
 )
 
 
@@ -43,6 +44,7 @@ class LabelsSettings:
             "export",
             "import",
             "backup",
+            "restore",
             "merge",
             "erase",
             "token",
@@ -50,10 +52,10 @@ class LabelsSettings:
             "webhook",
         ]
     ]
-    """list, export, import, backup, merge, erase, token, invitation or webhook."""
+    """list, export, import, backup, restore, merge, erase, token, invitation or webhook."""
     files: tyro.conf.Positional[tuple[Path, ...]] = ()
     """What is written: a table (.csv, .xlsx, .jsonl, .json, .parquet), or a copy of the database.
-    What is imported: tables, or files as another tool exports them."""
+    What is imported: tables, or files as another tool exports them. Which copy is gone back to."""
     project: str | None = None
     """Name of the project; not needed where there is one only. Texts and a person are erased in all
     projects where none is named; with neither of them the whole project is erased."""
@@ -112,7 +114,7 @@ class LabelsSettings:
     into: str | None = None
     """The label that stays."""
     yes: bool = False
-    """Erase, or merge; without it they only say what would change."""
+    """Erase, merge, or restore; without it they only say what would change."""
 
 
 def main(settings: LabelsSettings) -> None:
@@ -139,10 +141,13 @@ def main(settings: LabelsSettings) -> None:
         return
     if len(settings.files) != 1:
         raise InputError(
-            "expected one file to write, found {files}: malmoi labels {action} FILE",
+            "expected one file, found {files}: malmoi labels {action} FILE",
             files=len(settings.files),
             action=settings.action,
         )
+    if settings.action == "restore":
+        _restore(settings, settings.files[0])
+        return
     if settings.action == "backup":
         from malmoi.labels.backup import back_up
 
@@ -150,6 +155,31 @@ def main(settings: LabelsSettings) -> None:
         print(f"{settings.files[0]}: {size / 2**20:,.1f} MiB")
         return
     _export(settings, settings.files[0])
+
+
+def _restore(settings: LabelsSettings, copy: Path) -> None:
+    """Say what the database has that a copy has not; with --yes let it be what the copy is."""
+    from datetime import datetime
+
+    from malmoi.labels.going_back import go_back, what_would_be_lost
+    from malmoi.paths import home
+
+    engine = _store(settings).engine
+    lost = what_would_be_lost(engine, copy)
+    print(
+        f"lost: {lost.texts:,} texts, {lost.acts:,} labels, skips, flags and notes, "
+        f"{lost.decisions:,} decisions",
+        file=sys.stderr,
+    )
+    for what, names in (("people without a label in it", lost.people), ("projects", lost.projects)):
+        if names:
+            print(f"lost: {what}: {', '.join(names)}", file=sys.stderr)
+    if not settings.yes:
+        print("nothing is changed yet: say --yes to go back", file=sys.stderr)
+        return
+    kept = home() / "backups" / f"before-going-back-{datetime.now():%Y-%m-%d-%H%M%S}.db"
+    go_back(engine, copy, kept)
+    print(f"all is as in {copy}; what was there before is in {kept}", file=sys.stderr)
 
 
 def _list(settings: LabelsSettings) -> None:
@@ -255,7 +285,8 @@ def _webhook(settings: LabelsSettings) -> None:
         print(f"{project.name}: {len(mine):,} webhooks taken back", file=sys.stderr)
     else:
         # Whoever is at the command line may reach this network anyway.
-        print(make_webhook(access, settings.url, settings.event or EVENTS, may_be_private=True))
+        events = settings.event or EVENTS
+        print(make_webhook(access, settings.url, events, may_be_private=True).secret)
         print(f"{project.name}: signed by this secret; it is not shown again", file=sys.stderr)
 
 

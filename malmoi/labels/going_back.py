@@ -52,8 +52,13 @@ def what_would_be_lost(engine: Engine, copy: Path) -> LostRows:
     """What is newer than a copy, or is not in it.
 
     Raises:
-        InputError: the copy is no label database.
+        InputError: the copy is no label database, or the database is no SQLite file.
     """
+    if engine.url.get_backend_name() != "sqlite":
+        raise InputError(
+            "expected a SQLite database to go back, found {backend}; its own program is pg_restore",
+            backend=engine.url.get_backend_name(),
+        )
     with _scratch(copy) as scratch, closing(_connect(engine)) as connection:
         connection.execute("ATTACH DATABASE ? AS copy", (str(scratch),))
 

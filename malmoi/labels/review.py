@@ -88,8 +88,8 @@ class ReviewedText:
 
     @property
     def notes(self) -> list[str]:
-        """Each as "annotator: note"."""
-        return [f"{one.annotator}: {one.note}" for one in self.remarks if one.note]
+        """The thread, each as "person: note"."""
+        return [f"{one.person}: {one.text}" for one in self.comments]
 
 
 @dataclass(frozen=True, kw_only=True)

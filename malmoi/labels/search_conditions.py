@@ -68,6 +68,8 @@ class SearchConditions:
             found.append(TextRow.id.in_(flagged_texts(self.project["id"], self.only_of)))
         if search.noted:
             found.append(TextRow.id.in_(noted_texts(self.project["id"], self.only_of)))
+        if search.assigned_to is not None:
+            found.append(TextRow.assigned_to == search.assigned_to)
         found += self._of_votes()
         if search.suggested is not None:
             found.append(TextScoreRow.label == search.suggested)

@@ -49,6 +49,7 @@ class Search:
         score_from: the least probability of what the model says.
         score_to: the greatest; 0 to 1 finds texts without a score, too.
         annotator: who has labelled or skipped it.
+        assigned_to: to whom it was given, see `malmoi.labels.assigning`.
         since: when a label was given at the earliest.
         until: before when.
         flagged: whether an annotator has a flag up on it.
@@ -72,6 +73,7 @@ class Search:
     score_from: float = 0.0
     score_to: float = 1.0
     annotator: str | None = None
+    assigned_to: str | None = None
     since: datetime | None = None
     until: datetime | None = None
     flagged: bool = False
@@ -286,7 +288,7 @@ class _Finder:
 
     def _refuse_what_is_hidden(self) -> None:
         search = self.search
-        of_others = search.annotator not in (None, self.me)
+        of_others = {search.annotator, search.assigned_to} - {None, self.me}
         decided = search.state in ("disagreeing", "decided") or search.order == "doubt"
         if not self.sees_all and (of_others or decided):
             raise AccessError(

@@ -7,12 +7,13 @@ it (`malmoi.labels.webhook_delivery`). Imports are not told of, one by one.
 import base64
 import ipaddress
 import json
+import os
 import secrets
 import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Literal, NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
 from sqlalchemy import Connection, delete, func, insert, select, update
@@ -23,7 +24,7 @@ from malmoi.labels.tables import WebhookDeliveryRow, WebhookRow
 
 Event = Literal["text.labelled", "text.decided", "model.learnt"]
 EVENTS: tuple[Event, ...] = ("text.labelled", "text.decided", "model.learnt")
-# Of a setting of whoever runs the app: `on` lets admins name addresses of its own network.
+# Whoever runs the app or the server sets it `on`, and admins may name addresses of its network.
 PRIVATE_VARIABLE = "MALMOI_PRIVATE_WEBHOOKS"
 SECRET_PREFIX = "whsec_"
 _SECRET_BYTES, _LONGEST_URL, _ROWS = 32, 2_000, 500
@@ -51,19 +52,27 @@ class Webhook:
     given_up: int
 
 
+class MadeWebhook(NamedTuple):
+    """A new one, and the secret by which its deliveries are signed, as `whsec_` and Base64."""
+
+    id: int
+    secret: str
+
+
 def make_webhook(
     access: ProjectAccess, url: str, events: Sequence[str] = EVENTS, *, may_be_private: bool = False
-) -> str:
+) -> MadeWebhook:
     """Tell an address of what happens from now on.
 
     Args:
         access: of an admin.
         url: http or https.
         events: of `EVENTS`.
-        may_be_private: whether it may be an address that only this network reaches.
+        may_be_private: whether it may be an address that only this network reaches, whatever the
+            environment says of that.
 
     Returns:
-        The secret by which deliveries are signed, as `whsec_` and Base64; it is not shown again.
+        The webhook; its secret is not shown again.
 
     Raises:
         InputError: the person is no admin, or the address or an event cannot be.
@@ -77,12 +86,14 @@ def make_webhook(
         )
     with access.reading("admin"):  # who is none learns nothing about addresses
         pass
+    may_be_private = may_be_private or os.environ.get(PRIVATE_VARIABLE, "").lower() == "on"
     if not may_be_private:
         refuse_private(parts)
     secret = base64.b64encode(secrets.token_bytes(_SECRET_BYTES)).decode()
     with access.writing("admin") as connection:
-        connection.execute(
-            insert(WebhookRow).values(
+        made = connection.execute(
+            insert(WebhookRow)
+            .values(
                 project_id=access.project_id,
                 url=url,
                 events=json.dumps([one for one in EVENTS if one in events]),
@@ -91,9 +102,10 @@ def make_webhook(
                 created_by=access.person.name,
                 created_at=database_time(connection),
             )
-        )
+            .returning(WebhookRow.id)
+        ).scalar_one()
         access.note(connection, "make webhook", {"host": parts.hostname})
-    return SECRET_PREFIX + secret
+    return MadeWebhook(made, SECRET_PREFIX + secret)
 
 
 def _checked_url(url: str) -> SplitResult:

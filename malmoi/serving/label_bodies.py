@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from datetime import datetime
 from types import MappingProxyType
 from typing import Annotated, Any, Literal
@@ -14,6 +15,7 @@ from malmoi.labels.project import NewProject, Project, ProjectLabel, ProjectSett
 from malmoi.labels.roles import Role
 from malmoi.labels.searching import MOST_ON_PAGE, FoundText, Search, SearchOrder, SearchState
 from malmoi.labels.stored_text import sha256_of
+from malmoi.labels.webhooks import EVENTS, Event, Webhook
 
 # A column of ids holds no more.
 Id = Annotated[int, Field(ge=1, le=2**31 - 1)]
@@ -120,6 +122,13 @@ class NewDecision(_Body):
     shown: str | None = Field(None, description="`sha256` of the text that was looked at.")
 
 
+class NewWebhook(_Body):
+    """An address that is told what happens in a project from now on."""
+
+    url: str = Field(max_length=2_000, examples=["https://example.com/labels"])
+    events: list[Event] = Field(list(EVENTS), min_length=1, max_length=len(EVENTS))
+
+
 class SearchQuery(BaseModel):
     """What is looked for; every part that is given has to hold."""
 
@@ -129,6 +138,7 @@ class SearchQuery(BaseModel):
     label: str | None = None
     suggested: str | None = Field(None, description="What the model says.")
     annotator: str | None = None
+    assigned_to: str | None = Field(None, description="To whom it was given to label.")
     source: str = ""
     state: SearchState | None = None
     order: SearchOrder = "imported"
@@ -261,3 +271,35 @@ class SavedActs(BaseModel):
     """For each act its row, in the order of the request."""
 
     saved: list[SavedAnswer]
+
+
+class WebhookAnswer(BaseModel):
+    """An address, and how it takes what it is sent; its secret is not shown again."""
+
+    id: int
+    url: str
+    events: list[Event]
+    created_by: str
+    created_at: datetime
+    delivered_at: datetime | None
+    error: str | None = Field(description="Why the last try failed.")
+    waiting: int = Field(description="Deliveries to come.")
+    given_up: int
+
+    @staticmethod
+    def of(webhook: Webhook) -> WebhookAnswer:
+        """Of one that was read."""
+        return WebhookAnswer(**asdict(webhook))
+
+
+class WebhooksAnswer(BaseModel):
+    """Those of a project, newest first."""
+
+    webhooks: list[WebhookAnswer]
+
+
+class WebhookSecret(BaseModel):
+    """A webhook that was made."""
+
+    id: int
+    secret: str = Field(description="Signs what is sent, see standardwebhooks.com; shown once.")

@@ -27,6 +27,7 @@ from malmoi.labels.people import Person
 from malmoi.labels.projects import ProjectStore, read_project
 from malmoi.labels.review import adjudicate
 from malmoi.labels.searching import Cursor, FoundText, read_texts, search_texts
+from malmoi.labels.webhooks import list_webhooks, make_webhook, withdraw_webhook
 from malmoi.serving.http_json import WITH_BODY, add_get, answer, body_schema, errors, json_in, read
 from malmoi.serving.label_bodies import (
     ExportFormat,
@@ -36,6 +37,7 @@ from malmoi.serving.label_bodies import (
     NewProjectBody,
     NewText,
     NewTexts,
+    NewWebhook,
     ProjectAnswer,
     ProjectsAnswer,
     SavedActs,
@@ -44,6 +46,9 @@ from malmoi.serving.label_bodies import (
     TextAnswer,
     TextIds,
     TextsAnswer,
+    WebhookAnswer,
+    WebhooksAnswer,
+    WebhookSecret,
 )
 from malmoi.serving.middleware import secret_in
 from malmoi.serving.models import Models
@@ -91,6 +96,7 @@ def add_labels(app: FastAPI, prefix: str, store: ProjectStore, models: Models) -
     _add_texts(app, projects)
     _add_acts(app, projects)
     _add_export(app, projects, models)
+    _add_webhooks(app, projects)
 
 
 def _add_projects(app: FastAPI, projects: _Projects) -> None:
@@ -314,6 +320,46 @@ def _add_export(app: FastAPI, projects: _Projects, models: Models) -> None:
             **errors(401, 403, 422, 500, 503),
         },
         tags=["labels"],
+    )
+
+
+def _add_webhooks(app: FastAPI, projects: _Projects) -> None:
+    async def all_webhooks(request: Request, project: InProject) -> Response:
+        found = await projects.do(request, project, list_webhooks)
+        listed = WebhooksAnswer(webhooks=list(map(WebhookAnswer.of, found)))
+        return answer(listed.model_dump(mode="json"))
+
+    async def withdraw(request: Request, project: InProject, webhook: Id) -> Response:
+        await projects.do(request, project, lambda access: withdraw_webhook(access, webhook))
+        return Response(status_code=204)
+
+    path = f"{projects.prefix}/{{project}}/webhooks"
+    described: dict[str, Any] = {"responses": errors(401, 403, 422), "tags": ["labels"]}
+    add_get(
+        app,
+        path,
+        all_webhooks,
+        summary="The addresses that are told what happens, as an admin",
+        response_model=WebhooksAnswer,
+        **described,
+    )
+    _add_post(
+        app,
+        projects,
+        "webhooks",
+        NewWebhook,
+        lambda access, new: make_webhook(access, new.url, new.events)._asdict(),
+        summary="Tell an address what happens from now on, as an admin",
+        response_model=WebhookSecret,
+        example={"url": "https://example.com/labels", "events": ["text.decided"]},
+    )
+    app.add_api_route(
+        f"{path}/{{webhook}}",
+        withdraw,
+        methods=["DELETE"],
+        summary="Tell an address no more, as an admin",
+        status_code=204,
+        **described,
     )
 
 

@@ -18,7 +18,7 @@ from malmoi.labels.searching import Search, SearchOrder, SearchState
 # What the fields hold that narrow nothing. They are set and never taken away: a browser keeps what
 # was typed until it is told otherwise, and would send it again.
 _NOTHING: dict[str, Any] = {
-    **dict.fromkeys(("label", "suggested", "annotator")),
+    **dict.fromkeys(("label", "suggested", "annotator", "assigned_to")),
     "source": "",
     "scores": (0, 100),
     "dates": (),
@@ -126,7 +126,9 @@ def _draw_filters(open_project: OpenProject, sees_all: bool, sees_model: bool) -
         low, high = scores
         found |= {"score_from": low / 100, "score_to": high / 100}
     if sees_all:
-        found["annotator"] = _annotator(open_project)
+        names = sorted(members(open_project.access))
+        found["annotator"] = _person(say("Labelled by"), names, "annotator")
+        found["assigned_to"] = _person(say("Given to"), names, "assigned_to")
     found["source"] = st.text_input(
         say("Part of the file's name"),
         key="explore_source",
@@ -156,6 +158,7 @@ def _told(open_project: OpenProject, narrowed: dict[str, Any]) -> list[str]:
         say("suggested"): titles.get(narrowed.get("suggested") or ""),
         say("score"): None if (low, high) == (0, 100) else f"{low}–{high}%",
         say("person"): narrowed.get("annotator"),
+        say("Given to"): narrowed.get("assigned_to"),
         say("file"): narrowed["source"],
         say("day"): say("chosen") if "since" in narrowed else None,
         say("flagged"): "✓" if narrowed["flagged"] else None,
@@ -183,16 +186,15 @@ def _one(title: str, names: dict[str, str], key: str) -> str | None:
     )
 
 
-def _annotator(open_project: OpenProject) -> str | None:
-    names = sorted(members(open_project.access))
+def _person(title: str, names: list[str], key: str) -> str | None:
     # Who worked here without a login, or before, is no member: any name can be written.
     return st.selectbox(
-        say("Labelled by"),
+        title,
         names,
         index=None,
         placeholder=say("All"),
         accept_new_options=True,
-        key="explore_annotator",
+        key=f"explore_{key}",
     )
 
 

@@ -1,6 +1,5 @@
 """Programs at the open project: tokens that let them in, addresses that are told what happens."""
 
-import os
 from collections.abc import Callable
 from functools import partial
 
@@ -18,7 +17,6 @@ from malmoi.labels.roles import ROLES as ROLE_NAMES
 from malmoi.labels.roles import Role
 from malmoi.labels.webhooks import (
     EVENTS,
-    PRIVATE_VARIABLE,
     Event,
     Webhook,
     list_webhooks,
@@ -106,9 +104,8 @@ def _draw_webhooks(open_project: OpenProject) -> None:
         )
         pressed = add.form_submit_button(say("Add"), icon=":material/webhook:")
     if pressed:
-        private = os.environ.get(PRIVATE_VARIABLE, "").lower() == "on"
         address, which = (url or "").strip(), events or EVENTS
-        _do(lambda: make_webhook(access, address, which, may_be_private=private), _SECRET)
+        _do(lambda: make_webhook(access, address, which).secret, _SECRET)
     _draw_secret(_SECRET, say("Deliveries are signed by this secret. It is shown once."))
     for webhook in list_webhooks(access):
         told, again, away = st.columns([5.4, 2, 2], vertical_alignment="center")

@@ -1,12 +1,15 @@
 """Texts given to one person come to them first, and to nobody else until done or taken back."""
 
+import pytest
+
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.annotating import Act, save_acts
 from malmoi.labels.assigning import GivenTexts, assign_texts, given_texts, take_back_assigned
 from malmoi.labels.erasing import Wanted, erase, find
 from malmoi.labels.leasing import count_left, lease_texts
+from malmoi.labels.people import AccessError
 from malmoi.labels.projects import audit_trail, set_member
-from malmoi.labels.searching import Search
+from malmoi.labels.searching import Search, search_texts
 from tests.malmoi.labels.conftest import Make, for_person
 
 
@@ -35,6 +38,11 @@ def test_given_texts_are_one_persons_until_done_or_taken_back(
     fair = {one.text_id for one in lease_texts(for_person(access, "수아"), 9, spared=())}
     assert fair and fair < {1, 2, 4} and count_left(for_person(access, "수아"), 9) == len(fair)
     assert given_texts(access) == [GivenTexts(person="민수", texts=2, left=2)]
+    mine = Search(assigned_to="민수")
+    for person in (access, for_person(access, "민수")):
+        assert [one.text_id for one in search_texts(person, mine).texts] == [5, 6]
+    with pytest.raises(AccessError, match="what others said"):
+        search_texts(for_person(access, "지은"), mine)
 
     # Where they skip it others go on.
     decide(access, "민수", 5)

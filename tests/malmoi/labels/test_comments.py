@@ -33,7 +33,7 @@ def test_notes_are_a_thread(make: Make) -> None:
         "보람: 긍정이 맞습니다",
         "지은: 고맙습니다",
     ]
-    assert [f"{one.person}: {one.text}" for one in text.comments] == whole
+    assert text.notes == whole
     # Not those of colleagues, nor how many they are.
     (work,) = own_work(mine)
     assert [one.text for one in work.comments] == ["부정인가요?", "긍정이 맞습니다", "고맙습니다"]

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import func, select
 
+from malmoi.__main__ import main
 from malmoi.errors import InputError
 from malmoi.labels.access_keys import list_keys, make_key, person_of, withdraw
 from malmoi.labels.annotating import Act, save_acts
@@ -27,7 +28,9 @@ from tests.malmoi.labels.conftest import LOCAL, for_person
 LABELS = [ProjectLabel(name="가"), ProjectLabel(name="나")]
 
 
-def test_going_back_takes_what_was_told_and_lets_nobody_in_again(tmp_path: Path) -> None:
+def test_going_back_takes_what_was_told_and_lets_nobody_in_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     url, copy = f"sqlite:///{tmp_path}/labels.db", tmp_path / "backups" / "copy.db"
     store, other = ProjectStore(url), ProjectStore(url)
     access = store.create(LOCAL, NewProject(name="리뷰", labels=LABELS))
@@ -63,9 +66,16 @@ def test_going_back_takes_what_was_told_and_lets_nobody_in_again(tmp_path: Path)
     assert person_of(store, secret, "invitation") is None
     assert person_of(store, new, "invitation") is not None
     save_acts(mine, [Act(text_id=3, kind="label", labels=["가"], request_id="b")])
-    # And forth again.
-    go_back(store.engine, kept, tmp_path / "backups" / "again.db")
+    # And forth again, by the command, which says before what goes.
+    monkeypatch.setenv("MALMOI_HOME", str(tmp_path))
+    restore = ["labels", "restore", str(kept), f"--database={tmp_path}/labels.db"]
+    assert main(restore) == 0 and progress(access).texts == 3
+    told = capsys.readouterr().err
+    assert "lost: 0 texts, 1 labels" in told and "--yes" in told
+    assert main([*restore, "--yes"]) == 0
     assert progress(access).texts == 5 and len(other.list(LOCAL)) == 2
+    assert len(list((tmp_path / "backups").glob("before-going-back-*.db"))) == 1
+    assert main([*restore[:2], str(tmp_path / "none.db"), *restore[3:]]) == 2
 
     (tmp_path / "backups" / "broken.db").write_bytes(b"SQLite format 3\x00" + b"\xff" * 500)
     with pytest.raises(InputError):

@@ -68,12 +68,14 @@ class Server:
     def port(self) -> int:
         return int(self.url.rsplit(":", 1)[1])
 
-    def ask(self, path: str, value: Any = None, **headers: str) -> Answer:
-        """GET, or POST of a JSON value (bytes as they are)."""
+    def ask(
+        self, path: str, value: Any = None, *, method: str | None = None, **headers: str
+    ) -> Answer:
+        """GET, or POST of a JSON value (bytes as they are), or another method."""
         body = value if value is None or isinstance(value, bytes) else json.dumps(value).encode()
         sent = {"Content-Type": "application/json"} if body is not None else {}
         sent |= {name.replace("_", "-"): text for name, text in headers.items()}
-        request = urllib.request.Request(self.url + path, body, sent)
+        request = urllib.request.Request(self.url + path, body, sent, method=method)
         try:
             with urllib.request.urlopen(request, timeout=120) as found:
                 return Answer(found.status, dict(found.headers), found.read())

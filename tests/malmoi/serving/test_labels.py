@@ -183,11 +183,13 @@ def test_beside_a_model_whose_token_opens_no_project(
         assert [row["누구"] for row in rows] == ["모델", "모델"]
 
 
-def test_schemathesis_finds_nothing(served: Server, labels: Labels, tmp_path: Path) -> None:
+def test_schemathesis_finds_nothing(
+    served: Server, labels: Labels, home: Path, tmp_path: Path
+) -> None:
     # What ids and names there are, no schema can say.
     file = tmp_path / "schemathesis.toml"
     file.write_text("[checks]\npositive_data_acceptance.enabled = false\n")
-    token = labels.tokens["하윤"]
+    token = run_labels(home, "token", f"--database={labels.database}")
     done = subprocess.run(
         [sys.executable, "-c", COMMAND, f"--config-file={file}", "run"]
         + [f"{served.url}/openapi.json", "-H", f"Authorization: Bearer {token}", "--seed=1"]
@@ -198,7 +200,7 @@ def test_schemathesis_finds_nothing(served: Server, labels: Labels, tmp_path: Pa
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "Tested: 11" in done.stdout and "ignored_auth" not in done.stdout
+    assert "Tested: 14" in done.stdout and "ignored_auth" not in done.stdout
 
 
 def test_no_acknowledged_label_is_lost_when_the_server_is_killed(

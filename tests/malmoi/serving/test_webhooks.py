@@ -24,7 +24,13 @@ from malmoi.labels.scores import ModelQuality, TextScore, write_scores
 from malmoi.labels.stored_text import text_hash
 from malmoi.labels.tables import WebhookDeliveryRow, WebhookRow
 from malmoi.labels.webhook_delivery import GIVEN_UP_AFTER, deliver_due, signature
-from malmoi.labels.webhooks import is_public, list_webhooks, make_webhook, send_again
+from malmoi.labels.webhooks import (
+    PRIVATE_VARIABLE,
+    is_public,
+    list_webhooks,
+    make_webhook,
+    send_again,
+)
 from tests.malmoi.serving.conftest import ADMIN, Labels, run_labels, serving
 
 
@@ -252,3 +258,40 @@ def test_the_signature_is_that_of_standard_webhooks() -> None:
     secret, name = "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLw==", "msg_p5jXN8AQM9LWM0D4loKWxJek"
     found = signature(secret, name, 1614265330, body)
     assert found == "v1,gqH2rJ2zFkyR4VLN/pXJJuQppHrLGWOl24Gr6HCsuNM="
+
+
+def test_programs_of_admins_make_and_take_out_webhooks(
+    labels: Labels, receiver: Receiver, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(PRIVATE_VARIABLE, "on")
+    owner = run_labels(home, "token", f"--database={labels.database}")
+    path = "/v1/projects/1/webhooks"
+    with serving("--labels", labels.database, home=home) as server:
+
+        def ask(path: str, body: Any = None, status: int = 200, **more: Any) -> Any:
+            given = f"Bearer {labels.tokens.get(more.pop('by', ''), owner)}"
+            found = server.ask(path, body, Authorization=given, **more)
+            assert found.status == status, found.body
+            return found.json if found.body else None
+
+        ask(path, status=403, by="하윤")
+        ask(path, {"url": receiver.url}, 403, by="하윤")
+        assert "expected a URL" in ask(path, {"url": "ftp://x"}, 422)["error"]
+        ask(path, {"url": receiver.url, "events": ["text.read"]}, 422)
+        made = ask(path, {"url": receiver.url, "events": ["text.labelled"]})
+        (text,) = ask("/v1/projects/1/texts", {"texts": ["배송이 빨라요"]})["text_ids"]
+        said = {"text_id": text, "labels": ["긍정"], "request_id": "one"}
+        ask("/v1/projects/1/labels", {"acts": [said]})
+        receiver.wait(1)
+        ((headers, body, _),) = receiver.got
+        signed = (headers["webhook-id"], int(headers["webhook-timestamp"]), body)
+        secret = made["secret"].removeprefix("whsec_")
+        assert headers["webhook-signature"] == signature(secret, *signed)
+        (listed,) = ask(path)["webhooks"]
+        assert (listed["id"], listed["url"]) == (made["id"], receiver.url)
+        assert listed["events"] == ["text.labelled"] and secret not in str(listed)
+
+        ask(f"{path}/{made['id']}", status=403, by="하윤", method="DELETE")
+        ask(f"{path}/{made['id']}", status=204, method="DELETE")
+        assert ask(path)["webhooks"] == []
+        ask(f"{path}/{made['id']}", status=422, method="DELETE")
