@@ -169,9 +169,9 @@ def server(classifier_directory: Path, home: Path) -> Iterator[Server]:
 
 
 class Labels(NamedTuple):
-    """A database with a project, and the tokens of its people."""
+    """The URL of a database with a project, and the tokens of its people."""
 
-    database: Path
+    database: str
     tokens: dict[str, str]
 
 
@@ -189,12 +189,15 @@ def run_labels(home: Path, *flags: object) -> str:
 
 
 @pytest.fixture
-def labels(tmp_path: Path, home: Path) -> Labels:
-    database = tmp_path / "labels.db"
+def labels(request: pytest.FixtureRequest, tmp_path: Path, home: Path) -> Labels:
+    """In SQLite, or where a test is parametrised indirectly by `postgresql` there."""
+    database = f"sqlite:///{tmp_path}/labels.db"
+    if getattr(request, "param", "sqlite") == "postgresql":
+        database = request.getfixturevalue("postgres_url")
     named = [ProjectLabel(name=name) for name in ("긍정", "부정")]
     settings = ProjectSettings(annotators_per_text=2)
     new = NewProject(name="reviews", labels=named, settings=settings)
-    ProjectStore(f"sqlite:///{database}").create(ADMIN, new)
+    ProjectStore(database).create(ADMIN, new)
     common = ("token", f"--database={database}")
     tokens = {
         person: run_labels(home, *common, f"--person={person}", f"--role={role}")

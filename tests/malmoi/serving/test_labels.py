@@ -44,6 +44,10 @@ def served(labels: Labels, home: Path) -> Iterator[Server]:
         yield server
 
 
+BOTH = pytest.mark.parametrize("labels", ["sqlite", "postgresql"], indirect=True)
+
+
+@BOTH
 def test_programs_label_as_people_do(served: Server, labels: Labels, home: Path) -> None:
     def ask(person: str, path: str, body: Any = None, status: int = 200) -> Any:
         given = f"Bearer {labels.tokens[person]}"
@@ -155,7 +159,7 @@ def test_a_program_of_whoever_runs_the_server_makes_a_project_and_fills_it(
     wrong = {"texts": [{"text": "글", "columns": {"a": [1]}}]}
     assert "at texts[0].columns.a," in ask(path, wrong, 422)["error"]
     assert len(ask(path)["texts"]) == 2
-    access = ProjectStore(f"sqlite:///{labels.database}").access(ADMIN, "장갑")
+    access = ProjectStore(labels.database).access(ADMIN, "장갑")
     assert imported_columns(access) == ["별점", "상품", "새것", "메모"]
     with access.reading() as connection:
         rows = connection.execute(select(TextSourceRow.text_id, TextSourceRow.cells)).all()
@@ -203,10 +207,11 @@ def test_schemathesis_finds_nothing(
     assert "Tested: 14" in done.stdout and "ignored_auth" not in done.stdout
 
 
+@BOTH
 def test_no_acknowledged_label_is_lost_when_the_server_is_killed(
     labels: Labels, home: Path
 ) -> None:
-    store = ProjectStore(f"sqlite:///{labels.database}")
+    store = ProjectStore(labels.database)
     acknowledged: list[tuple[int, str]] = []
     ended = threading.Event()
     port = free_port()

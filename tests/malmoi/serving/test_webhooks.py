@@ -102,7 +102,7 @@ def act(text_id: int, request: str, label: str = "긍정") -> Act:
 def test_what_is_saved_is_told_though_servers_are_killed(
     labels: Labels, receiver: Receiver, home: Path, tmp_path: Path
 ) -> None:
-    store = ProjectStore(f"sqlite:///{labels.database}")
+    store = ProjectStore(labels.database)
     access = store.access(ADMIN, "reviews")
     common = ("webhook", f"--database={labels.database}", "--url", receiver.url)
     secret = run_labels(home, *common)
