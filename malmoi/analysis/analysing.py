@@ -3,7 +3,6 @@
 Legend: N texts, K labels.
 """
 
-import csv
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -15,13 +14,14 @@ import numpy as np
 from malmoi.analysis.parts import Period
 from malmoi.analysis.shares import Labelling
 from malmoi.errors import InputError
+from malmoi.inference.inputs import text_of_cell
 from malmoi.inference.learnt_texts import read_learnt, text_keys
 from malmoi.inference.prediction import LabelsPrediction, Prediction
 from malmoi.installed import need
 from malmoi.labels.label_names import normal_label
 from malmoi.model_folders import read_json
 from malmoi.text.cleaning.cleaner import clean_batch
-from malmoi.text.reading.spreadsheet_cells import unguarded
+from malmoi.text.reading.run_predictions import read_predictions
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -171,11 +171,10 @@ def unlearnt(
 
 def _out_of_fold(path: Path) -> Mapping[str, tuple[str, ...]]:
     """The labels that models gave to texts which they had not learnt, by text."""
-    if not path.is_file():
+    try:
+        return {row["text"]: _labels_in(row["predicted"]) for row in read_predictions(path)}
+    except InputError:  # the file beside a model may be any other
         return {}
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        rows = csv.DictReader(file)
-        return {unguarded(row["text"]): _labels_in(unguarded(row["predicted"])) for row in rows}
 
 
 def confusion_of(folder: Path, labels: Sequence[str]) -> np.ndarray | None:
@@ -210,7 +209,7 @@ def _check_columns(
 
 def _texts_in(cells: Sequence[Any], column: str) -> tuple[list[int], list[str], list[str]]:
     """The rows that have a text, their texts, and these clean."""
-    written = ["" if cell is None or cell != cell else str(cell) for cell in cells]
+    written = [str(text_of_cell(cell)) for cell in cells]
     clean = clean_batch(written).texts
     filled = [place for place, one in enumerate(clean) if one]
     if not filled:
@@ -249,7 +248,7 @@ def _classifier(model: Any, engine: str) -> "Classifier | None":
 
 def _labels_in(cell: object) -> tuple[str, ...]:
     """The labels of a cell, a name or a JSON list; none of an empty one."""
-    written = "" if cell is None or cell != cell else normal_label(str(cell))
+    written = normal_label(str(text_of_cell(cell)))
     if written.startswith("["):
         try:
             return tuple(str(one) for one in json.loads(written))

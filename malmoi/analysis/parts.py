@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from malmoi.errors import InputError
+from malmoi.inference.inputs import text_of_cell
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -116,9 +117,4 @@ def _dates(cells: "pd.Series", column: str) -> "pd.Series":
 
 
 def _written(cell: object) -> str:
-    """A cell as people read it; a whole number that pandas made a fraction is whole again."""
-    if cell is None or cell != cell:
-        return ""
-    if isinstance(cell, float) and cell.is_integer():
-        return str(int(cell))
-    return str(cell).strip()
+    return str(text_of_cell(cell)).strip()

@@ -25,6 +25,7 @@ from malmoi.analysis.shares import (
 )
 from malmoi.analysis.themes import Theme, find_themes, spread_out
 from malmoi.errors import InputError
+from malmoi.free_names import free_name
 from malmoi.labels.label_names import normal_label
 from malmoi.labels.project import PALETTE
 from malmoi.text.cleaning.personal_data import mask_personal_data
@@ -102,10 +103,15 @@ class Report:
     @cached_property
     def part_names(self) -> list[list[str]]:
         """Of each of `parts`, as a table writes them: masked, and rare values as their number."""
-        named = [[mask_personal_data(name) for name in parts.names] for parts in self.parts]
-        for parts, names in zip(self.parts, named, strict=True):
+        named: list[list[str]] = []
+        for parts in self.parts:
+            names: list[str] = []
+            for name in parts.names:
+                # Two that look the same are two still.
+                names.append(free_name(mask_personal_data(name), names))
             if parts.others and parts.period is None:
                 names[-1] = f"+{parts.others:,}"
+            named.append(names)
         return named
 
     @cached_property

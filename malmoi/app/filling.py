@@ -1,6 +1,5 @@
 """나머지 채우기: the texts that nobody has labelled, labelled by the model of the project."""
 
-import csv
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ from malmoi.labels.project_numbers import last_change
 from malmoi.labels.review import progress
 from malmoi.labels.scores import drawn_by_chance, score_versions
 from malmoi.labels.training_texts import labelled_texts
-from malmoi.text.reading.spreadsheet_cells import unguarded
+from malmoi.text.reading.run_predictions import read_predictions
 
 _QUICK_SECONDS = 1.0
 # Fewer say hardly more than that it is somewhere between all wrong and all right.
@@ -90,8 +89,7 @@ def _how_right(texts: int, right: int) -> str:
 @st.cache_data(max_entries=20, show_spinner=False)
 def _said_in_folds(path: str, changed: float) -> dict[str, str]:
     """What a model said of each text before it had learnt it."""
-    with Path(path).open(encoding="utf-8-sig", newline="") as file:
-        return {unguarded(row["text"]): row["predicted"] for row in csv.DictReader(file)}
+    return {row["text"]: row["predicted"] for row in read_predictions(Path(path))}
 
 
 def _drawn_of_run(access: ProjectAccess, run: Path) -> tuple[int, int]:

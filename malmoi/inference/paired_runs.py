@@ -6,7 +6,6 @@ That tells smaller differences from chance than whether the intervals of two sco
 Legend: T kinds of texts (given label, first and second prediction), K labels, B draws.
 """
 
-import csv
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,8 +17,7 @@ import numpy as np
 from malmoi.errors import InputError
 from malmoi.model_folders import read_json
 from malmoi.paths import runs
-from malmoi.text.reading.delimited import LONGEST_CSV_FIELD_CHARACTERS
-from malmoi.text.reading.spreadsheet_cells import unguarded
+from malmoi.text.reading.run_predictions import read_predictions
 
 _PREDICTIONS, _REPORT = "predictions.csv", "report.json"
 _DRAWS = 2_000
@@ -167,31 +165,21 @@ def _predictions(run: Path) -> dict[tuple[str, str, str], tuple[str, str]]:
     path = run / _PREDICTIONS
     found: dict[tuple[str, str, str], tuple[str, str]] = {}
     seed = None
-    csv.field_size_limit(max(csv.field_size_limit(), LONGEST_CSV_FIELD_CHARACTERS))
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = csv.DictReader(file)
-            columns = rows.fieldnames or ()
-            if not any(name.startswith("probability ") for name in columns):
-                raise InputError(
-                    "expected labels in {path}, found values; compare their reports", path=path
-                )
-            for row in rows:
-                seed = row["seed"] if seed is None else seed
-                if row["seed"] != seed:
-                    break
-                label, predicted = unguarded(row["label"]), unguarded(row["predicted"])
-                if label.startswith("[") and predicted.startswith("["):
-                    raise InputError(
-                        "expected one label a text in {path}, found {label}; runs of --task multi "
-                        "are not compared",
-                        path=path,
-                        label=label,
-                    )
-                key = unguarded(row["text"]), unguarded(row.get("pair") or ""), label
-                found[key] = row["id"], predicted
-    except (OSError, ValueError, KeyError, csv.Error) as error:
-        raise InputError(
-            "expected what kfold.py wrote in {path}, found {error}", path=path, error=error
-        ) from None
+    for row in read_predictions(path):
+        if not any(name.startswith("probability ") for name in row):
+            raise InputError(
+                "expected labels in {path}, found values; compare their reports", path=path
+            )
+        seed = row["seed"] if seed is None else seed
+        if row["seed"] != seed:
+            break
+        label, predicted = row["label"], row["predicted"]
+        if label.startswith("[") and predicted.startswith("["):
+            raise InputError(
+                "expected one label a text in {path}, found {label}; runs of --task multi "
+                "are not compared",
+                path=path,
+                label=label,
+            )
+        found[row["text"], row.get("pair", ""), label] = row["id"], predicted
     return found

@@ -4,7 +4,6 @@ Uploads and written exports, runs that have learnt a text, and backups in the fo
 guides put them. Backups elsewhere, and files that people have downloaded, cannot be reached.
 """
 
-import csv
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -26,8 +25,7 @@ from malmoi.labels.tables import ERASED, ProjectRow
 from malmoi.labels.vector_index import drop_vectors
 from malmoi.messages import Phrase
 from malmoi.paths import home, runs
-from malmoi.text.reading.delimited import LONGEST_CSV_FIELD_CHARACTERS
-from malmoi.text.reading.spreadsheet_cells import unguarded
+from malmoi.text.reading.run_predictions import read_predictions
 
 _COPIES = ("*.db", "*/*.db")
 _LEARNT = Phrase("The model {name} with its report: it has learnt such a text")
@@ -127,7 +125,7 @@ def plan_erasure(accesses: Sequence[ProjectAccess], wanted: Wanted) -> Erasure:
         try:
             if _has_text(path, hashes, f"{database}:" if wanted.is_project else ""):
                 learnt.append(path.parent)
-        except (OSError, ValueError, csv.Error):
+        except InputError:
             unread.append(path)
     return Erasure(
         wanted=wanted,
@@ -191,10 +189,7 @@ def _find_in_copy(
 
 def _has_text(predictions: Path, hashes: frozenset[str], ids: str) -> bool:
     """Whether a run has predicted one of these texts, under an id that begins so."""
-    csv.field_size_limit(max(csv.field_size_limit(), LONGEST_CSV_FIELD_CHARACTERS))
-    with predictions.open(encoding="utf-8-sig", newline="") as file:
-        return any(
-            (row.get("id") or "").startswith(ids)
-            and text_hash(unguarded(row.get("text") or "")) in hashes
-            for row in csv.DictReader(file)
-        )
+    return any(
+        row["id"].startswith(ids) and text_hash(row["text"]) in hashes
+        for row in read_predictions(predictions)
+    )

@@ -106,13 +106,18 @@ def test_texts_that_a_model_has_learnt_count_by_what_it_said_before(tmp_path: Pa
     texts, model = ["하나", "둘", "셋", "넷"], tmp_path / "model"
     model.mkdir()
     write_learnt(model, text_keys(texts[:3]))
-    (tmp_path / "predictions.csv").write_text("text,predicted\n하나,나\n둘,나\n", encoding="utf-8")
+    path, told = tmp_path / "predictions.csv", "{n},{text},가,나,1,42\n"
+    rows_of_run = told.format(n=1, text="하나") + told.format(n=2, text="둘")
+    path.write_text(f"id,text,label,predicted,fold,seed\n{rows_of_run}", encoding="utf-8")
     nobody = np.zeros((4, 2), dtype=bool)
     drawn = np.array([True, False, True, True])
     labelling = Labelling(said=rows([0, 0, 0, 0], 2), given=nobody, drawn=drawn)
     found, learnt = unlearnt(labelling, texts, ["가", "나"], model)
     assert np.array_equal(found.said, rows([1, 1, 0, 0], 2))
     assert found.drawn.tolist() == [True, False, False, True] and learnt == 1
+    # What `malmoi predict` has put beside the model is another file.
+    path.write_text("text,label,score\n하나,나,0.5\n", encoding="utf-8")
+    assert unlearnt(labelling, texts, ["가", "나"], model)[1] == 2
 
 
 def test_what_was_read_whole_is_known() -> None:

@@ -64,7 +64,8 @@ def project(make: Make, run: Run, tmp_path: Path) -> ProjectAccess:
         run_folder = tmp_path / "runs" / "finetune" / folder
         (run_folder / "model").mkdir(parents=True)
         (run_folder / "predictions.csv").write_text(
-            f'id,text,label\n{name}:1,"{cell}",긍정\n', encoding="utf-8-sig"
+            f'id,text,label,predicted,fold,seed\n{name}:1,"{cell}",긍정,긍정,1,42\n',
+            encoding="utf-8-sig",
         )
     written = tmp_path / "runs" / "uploads" / "x1" / "export.csv"
     written.parent.mkdir(parents=True)
