@@ -11,6 +11,7 @@ from math import inf
 from pathlib import Path
 from typing import IO, Any
 
+from malmoi.text.reading.columns import whole_characters
 from malmoi.text.reading.spreadsheet_cells import MARK, guarded
 from malmoi.text.written_cells import CutCells, cell_of_text
 
@@ -91,6 +92,9 @@ class WrittenSheet:
         self._rows += 1
 
     def _write(self, place: int, value: Any, shown: str | None) -> None:
+        if isinstance(value, str):
+            self._write_text(place, whole_characters(value))
+            return
         # Excel's dates begin with 1900, and it knows no time zones.
         is_date = isinstance(value, time | timedelta) or (
             isinstance(value, date) and value.year >= 1900
@@ -100,11 +104,11 @@ class WrittenSheet:
             self._sheet.write_datetime(self._rows, place, value, self._format(value, shown))
             return
         value = cell_of_text(value)
-        if value is None or value == "":
+        if value is None:
             return
         if isinstance(value, bool):
             self._sheet.write_boolean(self._rows, place, value)
-        elif isinstance(value, str):
+        elif isinstance(value, str):  # of a list, an object, or what Excel has no date for
             self._write_text(place, value)
         elif abs(value) == inf or (isinstance(value, int) and abs(value) >= _INEXACT):
             self._write_text(place, str(value))
@@ -113,6 +117,8 @@ class WrittenSheet:
 
     def _write_text(self, place: int, value: str) -> None:
         text = _NOT_IN_XML.sub("", value)
+        if not text:
+            return
         if text.startswith(MARK):
             text = guarded(text)  # readers take one mark away
         if self._sheet.write_string(self._rows, place, text) == _CUT:
@@ -120,10 +126,10 @@ class WrittenSheet:
 
     def _format(self, value: Any, shown: str | None) -> Any:
         """A date as a date and a number as a number: else it would be read back as the other."""
-        from openpyxl.styles.numbers import is_date_format
-
         plain = next((how for kind, how in _DATES if isinstance(value, kind)), None)
         if (shown, plain) not in self._formats:
+            from openpyxl.styles.numbers import is_date_format
+
             fits = shown is not None and is_date_format(shown) == (plain is not None)
             how = shown if fits else plain
             self._formats[shown, plain] = how and self._book.add_format({"num_format": how})

@@ -171,23 +171,28 @@ def ask_to_import(job: Job) -> bool:
 
 def _draw_end(project: OpenProject, key: Key, job: Job, *, leads_on: bool) -> None:
     outcome = job.result
+    told, buttons = st.container(), st.container(horizontal=True, vertical_alignment="center")
     if job.error is not None:
-        explain_file(say("The texts were not imported."), job.error)
+        with told:
+            explain_file(say("The texts were not imported."), job.error)
     elif isinstance(outcome, ImportReport):
         if outcome.rows or outcome.known:
             listed = ", ".join(_parts(outcome))
-            st.success(say("Imported: ") + listed + ".", icon=":material/check:")
+            # One line with the buttons where there is no more to say: the card is below.
+            place = told if outcome.left_out_count else buttons
+            place.success(say("Imported: ") + listed + ".", icon=":material/check:")
         if outcome.left_out_count:
-            draw_left_out(outcome.left_out, outcome.left_out_count)
+            with told:
+                draw_left_out(outcome.left_out, outcome.left_out_count)
     else:
-        st.warning(
+        told.warning(
             say(
                 "The import was stopped. What had come in stays; give the same files again to go "
                 "on."
             ),
             icon=":material/stop_circle:",
         )
-    with st.container(horizontal=True):
+    with buttons:
         if leads_on and st.button(
             say("Start labelling"),
             key=f"label-{key[1]}",
