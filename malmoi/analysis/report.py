@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 # Chance of one false statement among those that are made (Benjamini & Hochberg 1995).
 _FALSE = 0.05
 # Sentence vectors take ten milliseconds a text, words a tenth of one: the page is to come soon.
-_THEME_TEXTS = 600
+_THEME_TEXTS = 500
 _WORD_TEXTS = 20_000
 _WORDS, _EXAMPLES = 12, 3
 # Shorter texts stand for nothing.
