@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
-from malmoi.labels.connection import existing_database
+from malmoi.labels.connection import existing_database, in_parts
 from malmoi.labels.final_label_rule import final_label
 from malmoi.labels.project import Project
 from malmoi.labels.projects import ProjectStore, read_project
@@ -13,8 +13,6 @@ from malmoi.labels.review import reviewed_texts
 from malmoi.labels.scores import random_sample
 from malmoi.labels.stored_text import text_hash
 from malmoi.labels.training_texts import READER
-
-_TEXTS = 500
 
 
 def people_labels(
@@ -75,8 +73,8 @@ def sample_labels(access: ProjectAccess) -> Mapping[int, tuple[str, tuple[str, .
     ids = random_sample(access)
     found: dict[int, tuple[str, tuple[str, ...]]] = {}
     with access.reading("reviewer") as connection:
-        for start in range(0, len(ids), _TEXTS):
-            for text in reviewed_texts(access, connection, ids[start : start + _TEXTS]):
+        for some in in_parts(ids):
+            for text in reviewed_texts(access, connection, some):
                 final = final_label(text)
                 if final is not None:
                     found[text.text_id] = (text.text, final.labels)

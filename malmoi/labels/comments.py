@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import Connection, select
-from sqlalchemy.orm import aliased
 
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.roles import allows
 from malmoi.labels.tables import AnnotationRow, MemberRow
+from malmoi.labels.text_conditions import undone
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +34,6 @@ def read_threads(
         text_ids: which texts.
         only_of: whose notes may be seen; None: all.
     """
-    undo = aliased(AnnotationRow)
     query = (
         select(
             AnnotationRow.text_id,
@@ -45,7 +44,7 @@ def read_threads(
         .where(
             AnnotationRow.text_id.in_(text_ids),
             AnnotationRow.kind == "note",
-            ~select(undo.id).where(undo.withdraws == AnnotationRow.id).exists(),
+            ~undone(),
         )
         .order_by(AnnotationRow.id)
     )

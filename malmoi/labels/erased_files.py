@@ -142,12 +142,19 @@ def carry_out(erasure: Erasure) -> None:
     """Erase it for good; the database last, as what it holds is what the rest is found by.
 
     Raises:
-        InputError: as `malmoi.labels.erasing.erase`.
+        InputError: as `malmoi.labels.erasing.erase`, or a file cannot be removed.
     """
-    for folder in (*erasure.uploads, *erasure.runs):
-        shutil.rmtree(folder, ignore_errors=True)
-    for run in erasure.runs:
-        shutil.rmtree(runs("jobs") / run.name, ignore_errors=True)
+    jobs = [runs("jobs") / run.name for run in erasure.runs]
+    for folder in (*erasure.uploads, *erasure.runs, *jobs):
+        try:
+            if folder.exists():
+                shutil.rmtree(folder)
+        except OSError as error:
+            raise InputError(
+                "expected to remove {folder}, found {error}; remove it, and erase again",
+                folder=folder,
+                error=error,
+            ) from error
     for path in erasure.backups:
         engine = open_engine(URL.create("sqlite", database=str(path)), str(path))
         erase(_find_in_copy(engine, erasure.accesses, erasure.wanted), erasure.wanted)

@@ -23,6 +23,7 @@ from malmoi.labels.people import person_name
 from malmoi.labels.stored_text import text_hash
 from malmoi.labels.tables import (
     ERASED,
+    NAMES,
     AccessKeyRow,
     AdjudicationRow,
     AnnotationRow,
@@ -52,12 +53,7 @@ _OF_PROJECT = (
     *(TextImportRow, ScoreVersionRow, GuidelineRow, MemberRow, ProjectLabelRow, AuditRow),
     AccessKeyRow,
 )
-# Where people stand by name.
-_NAMES = (
-    *(AnnotationRow.annotator, PlaceRow.annotator, AdjudicationRow.reviewer, GuidelineRow.author),
-    *(TextImportRow.person, MemberRow.person, AuditRow.person),
-    *(AccessKeyRow.person, AccessKeyRow.created_by, WebhookRow.created_by, TextRow.assigned_to),
-)
+_NAMES = (*NAMES, MemberRow.person, AuditRow.person)
 _WORDS = (TextRow.text, AnnotationRow.note, AdjudicationRow.note, GuidelineRow.markdown)
 # Columns of our own exports in which names stand among other words.
 _WITH_NAMES = ("votes", "reviewer", "flagged_by")

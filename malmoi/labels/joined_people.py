@@ -9,26 +9,8 @@ from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.people import person_name
 from malmoi.labels.roles import ROLES
-from malmoi.labels.tables import (
-    AccessKeyRow,
-    AdjudicationRow,
-    AnnotationRow,
-    GuidelineRow,
-    MemberRow,
-    PlaceRow,
-    ProjectRow,
-    TextImportRow,
-    TextRow,
-    WebhookRow,
-)
+from malmoi.labels.tables import NAMES, AdjudicationRow, MemberRow, PlaceRow, ProjectRow
 from malmoi.labels.text_state import recount
-
-# Where people stand by name. The trail stays as it is: it says who was joined.
-_NAMES = (
-    *(AnnotationRow.annotator, PlaceRow.annotator, AdjudicationRow.reviewer, GuidelineRow.author),
-    *(TextImportRow.person, AccessKeyRow.person, AccessKeyRow.created_by),
-    *(WebhookRow.created_by, TextRow.assigned_to),
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +99,8 @@ def _move(connection: Connection, project: int, gone: str, stays: str) -> None:
             .where(other.annotator == rival, loses)
         )
         connection.execute(delete(PlaceRow).where(PlaceRow.id.in_(beaten)))
-    for column in _NAMES:
+    # The trail stays as it is: it says who was joined.
+    for column in NAMES:
         mine = (column.class_.project_id == project, column == gone)
         connection.execute(update(column.class_).where(*mine).values({column.key: stays}))
     made = (ProjectRow.id == project, ProjectRow.created_by == gone)

@@ -273,7 +273,7 @@ class _Chooser:
                 PlaceRow.annotator != self.me,
                 PlaceRow.state == "leased",
                 PlaceRow.expires_at > self.now,
-                PlaceRow.text_id.not_in(self._decided()),
+                ~decided_by(self.me),
                 ~self.withheld(),
             )
             .order_by(PlaceRow.id)
@@ -301,14 +301,6 @@ class _Chooser:
             give_back(self.connection, theirs)
             taken[text_id] = drawn
         return taken
-
-    def _decided(self) -> Select[int]:
-        """Texts that this annotator has labelled or skipped."""
-        return select(PlaceRow.text_id).where(
-            PlaceRow.project_id == self.access.project_id,
-            PlaceRow.annotator == self.me,
-            PlaceRow.state.in_(("labelled", "skipped")),
-        )
 
     def counted(self, query: Select[int], most: int) -> int:
         """How many rows there are, up to so many."""

@@ -390,3 +390,11 @@ class TextScoreRow(Base):
     # Of a labelled text: one less the probability of its label, when the model had not learnt from
     # it. The highest are the likeliest errors.
     doubt: Mapped[Number | None]
+
+
+# Where people stand by name, but as members and in the trail.
+NAMES = (
+    *(AnnotationRow.annotator, PlaceRow.annotator, AdjudicationRow.reviewer, GuidelineRow.author),
+    *(TextImportRow.person, AccessKeyRow.person, AccessKeyRow.created_by),
+    *(WebhookRow.created_by, TextRow.assigned_to),
+)

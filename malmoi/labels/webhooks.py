@@ -20,6 +20,7 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess, database_time
+from malmoi.labels.connection import in_parts
 from malmoi.labels.tables import WebhookDeliveryRow, WebhookRow
 
 Event = Literal["text.labelled", "text.decided", "model.learnt"]
@@ -27,7 +28,7 @@ EVENTS: tuple[Event, ...] = ("text.labelled", "text.decided", "model.learnt")
 # Whoever runs the app or the server sets it `on`, and admins may name addresses of its network.
 PRIVATE_VARIABLE = "MALMOI_PRIVATE_WEBHOOKS"
 SECRET_PREFIX = "whsec_"
-_SECRET_BYTES, _LONGEST_URL, _ROWS = 32, 2_000, 500
+_SECRET_BYTES, _LONGEST_URL = 32, 2_000
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -253,13 +254,10 @@ def announce(
     now = database_time(connection)
     shared = {"project_id": access.project_id, "event": event, "created_at": now, "due_at": now}
     made = [
-        {"webhook_id": one, "row_id": row, "text_id": text, "message_id": _message_id(), **shared}
+        {"webhook_id": one, "row_id": row, "text_id": text, **shared}
+        | {"message_id": f"msg_{secrets.token_hex(16)}"}
         for row, text in rows.items()
         for one in told
     ]
-    for start in range(0, len(made), _ROWS):
-        connection.execute(insert(WebhookDeliveryRow), made[start : start + _ROWS])
-
-
-def _message_id() -> str:
-    return f"msg_{secrets.token_hex(16)}"
+    for some in in_parts(made):
+        connection.execute(insert(WebhookDeliveryRow), some)

@@ -63,7 +63,11 @@ def _draw(open_project: OpenProject, search: Search, chosen: Sequence[int]) -> N
         left = say("{left:,} of {texts:text} left", left=given.left, texts=given.texts)
         who.text(f"{given.person}: {left}")
         if away.button(say("Take back"), key=f"explore_give_back_{given.person}"):
-            take_back_assigned(access, given.person)
+            try:
+                take_back_assigned(access, given.person)
+            except InputError as error:
+                explain(say("Nothing was taken back."), error)
+                return
             st.rerun()
 
 

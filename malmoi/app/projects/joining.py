@@ -46,7 +46,7 @@ def draw_joining(open_project: OpenProject, names: Sequence[str]) -> None:
                 st.session_state[_JOINED] = escaped(stays)
                 st.rerun()
         except InputError as error:
-            explain(say("Only admins change members."), error)
+            explain(say("That cannot be."), error)
 
 
 def _told(found: PeopleJoin, gone: str, stays: str) -> str:

@@ -24,7 +24,7 @@ from malmoi.labels.access_keys import (
     withdraw,
 )
 from malmoi.labels.assigning import given_texts
-from malmoi.labels.people import AccessError
+from malmoi.labels.people import AccessError, person_name
 from malmoi.labels.projects import audit_trail, members, set_member
 from malmoi.labels.roles import ROLES as ROLE_NAMES
 from malmoi.labels.roles import Role
@@ -136,7 +136,10 @@ def _draw_new_member(open_project: OpenProject, by_link: bool) -> None:
             placeholder="" if by_link else "jieun@example.com",
         )
         role: Role = what.selectbox(
-            say("Role"), list(ROLE_NAMES), format_func=lambda one: say(ROLES[one])
+            say("Role"),
+            list(ROLE_NAMES),
+            format_func=lambda one: say(ROLES[one]),
+            help=say("Of somebody new: a member keeps their role.") if by_link else None,
         )
         label = say("Invite") if by_link else say("Add")
         if add.form_submit_button(label, icon=":material/person_add:"):
@@ -156,7 +159,8 @@ def _invite(open_project: OpenProject, name: str, role: Role) -> None:
     access = open_project.access
     try:
         is_first = not asks_for_invitation(access.engine)
-        secret = make_key(access, name, role, "invitation")
+        kept = members(access).get(person_name(name), role)
+        secret = make_key(access, name, kept, "invitation")
         if is_first:
             become_owner(access)
     except InputError as error:

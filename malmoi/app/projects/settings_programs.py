@@ -12,6 +12,7 @@ from malmoi.app.projects.overview import ROLES
 from malmoi.app.visit import OpenProject
 from malmoi.errors import InputError
 from malmoi.labels.access_keys import AccessKey, list_keys, make_key, withdraw
+from malmoi.labels.people import person_name
 from malmoi.labels.projects import members
 from malmoi.labels.roles import ROLES as ROLE_NAMES
 from malmoi.labels.roles import Role
@@ -65,7 +66,8 @@ def _draw_tokens(open_project: OpenProject) -> None:
     if pressed and not name:
         st.error(say("Give a name."))
     elif pressed:
-        _do(lambda: make_key(open_project.access, name, known.get(name, role), "token"), _TOKEN)
+        access = open_project.access
+        _do(lambda: make_key(access, name, known.get(person_name(name), role), "token"), _TOKEN)
     _draw_secret(_TOKEN, say("Keep this token: it is shown once."))
     for key in list_keys(open_project.access, "token"):
         told, away = st.columns([7, 2.4], vertical_alignment="center")

@@ -1,5 +1,6 @@
 """설정 → 사람 and 백업: names that are invited and joined, a copy that is gone back to."""
 
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,7 @@ import streamlit as st
 
 from malmoi.labels.access_keys import list_keys, person_of
 from malmoi.labels.backup import days_kept
-from malmoi.labels.projects import audit_trail, members
+from malmoi.labels.projects import audit_trail, members, set_member
 from malmoi.labels.review import progress, texts_with_votes
 from tests.malmoi.app.pages import open_page, shown
 from tests.malmoi.app.project_pages import by_label, made, store, vote
@@ -59,6 +60,21 @@ def test_names_are_invited_and_joined(workplace: Path) -> None:
     ]
     assert [key.person for key in list_keys(access, "invitation")] == ["민수"]
     assert audit_trail(access)[0].action == "join people"
+
+
+def test_a_member_who_gets_another_key_keeps_their_role(workplace: Path) -> None:
+    access = made("하나")
+    set_member(access, "민수", "reviewer")
+    for section, form, field in (
+        ("people", "member", "초대할 사람"),
+        ("programs", "token", "토큰 주인"),
+    ):
+        page = open_page("settings", section=section)
+        by_label(page.text_input, field).input(unicodedata.normalize("NFD", "민수"))
+        key = f"FormSubmitter:{form}-{access.project_id}"
+        next(one for one in page.button if (one.key or "").startswith(key)).click().run()
+        assert not page.exception and members(access)["민수"] == "reviewer"
+    assert [len(list_keys(access, kind)) for kind in ("invitation", "token")] == [1, 1]
 
 
 def test_a_copy_is_gone_back_to(workplace: Path) -> None:

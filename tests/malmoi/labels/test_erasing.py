@@ -125,6 +125,20 @@ def test_a_text_is_gone_from_every_file(project: ProjectAccess, run: Run, tmp_pa
     assert "found nothing" in run("erase", "--text", SECRET, code=2)
 
 
+def test_nothing_is_called_erased_while_a_file_stays(
+    project: ProjectAccess, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(folder: Path, **_: object) -> None:
+        if not _.get("ignore_errors"):
+            raise PermissionError(f"{folder} is in use")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("malmoi.labels.erased_files.shutil.rmtree", refused)
+        assert "is in use" in run("erase", "--text", SECRET, "--yes", code=2)
+    # What it is found by is there still, so that it can be erased again.
+    run("erase", "--text", SECRET, "--yes")
+
+
 def test_a_name_is_gone_and_the_work_stays(
     project: ProjectAccess, run: Run, tmp_path: Path
 ) -> None:
