@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Select, func, select, tuple_
 
 from malmoi.errors import InputError
 from malmoi.labels.access import ProjectAccess
-from malmoi.labels.comments import seen_by
+from malmoi.labels.comments import Comment, seen_by
 from malmoi.labels.people import AccessError
 from malmoi.labels.review import ReviewedText, Vote, reviewed_texts
 from malmoi.labels.roles import allows
@@ -149,7 +149,7 @@ class FoundText:
         view: None where there is none, or where the project hides it from annotators.
         flagged: whether one of those whose votes are seen has a flag up.
         labelled_at: when the newest of these labels was given.
-        comments: how many notes there are that may be seen.
+        comments: the notes that may be seen, oldest first.
     """
 
     text_id: int
@@ -160,7 +160,7 @@ class FoundText:
     view: ModelView | None
     flagged: bool
     labelled_at: datetime | None
-    comments: int = 0
+    comments: tuple[Comment, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -392,8 +392,8 @@ class _Finder:
             view=view,
             flagged=any(one.flagged for one in remarks),
             labelled_at=labelled_at,
-            comments=sum(
-                self.notes_of is None or one.person in self.notes_of for one in text.comments
+            comments=tuple(
+                one for one in text.comments if self.notes_of is None or one.person in self.notes_of
             ),
         )
 

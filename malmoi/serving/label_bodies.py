@@ -204,6 +204,14 @@ class VoteAnswer(BaseModel):
     note: str
 
 
+class CommentAnswer(BaseModel):
+    """A note of the thread of annotators and reviewers about a text."""
+
+    person: str
+    text: str
+    written_at: datetime
+
+
 class TextAnswer(BaseModel):
     """A text with what the person may see of it: annotators see no label of others."""
 
@@ -211,6 +219,7 @@ class TextAnswer(BaseModel):
     text: str
     sha256: str = Field(description="Send it as `shown`, so that no other text gets the label.")
     votes: list[VoteAnswer]
+    comments: list[CommentAnswer] = Field(description="The thread, oldest first.")
     decided: list[str] | None = Field(description="By a reviewer.")
     reviewer: str | None
     suggested: str | None = Field(description="What the model says.")
@@ -232,6 +241,7 @@ class TextAnswer(BaseModel):
             text=text.text,
             sha256=sha256_of(text.text),
             votes=votes,
+            comments=[CommentAnswer(**asdict(one)) for one in text.comments],
             decided=None if text.adjudicated is None else list(text.adjudicated),
             reviewer=text.reviewer,
             suggested=None if text.view is None else text.view.label,

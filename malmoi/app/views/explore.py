@@ -189,7 +189,7 @@ def _draw_table(open_project: OpenProject, page: SearchPage, key: str) -> list[F
             "score": [one.view.score if one.view else None for one in texts],
             "doubt": [one.view.doubt if one.view else None for one in texts],
             "flag": ["⚑" if one.flagged else "" for one in texts],
-            "comments": [one.comments or None for one in texts],
+            "comments": [len(one.comments) or None for one in texts],
             "when": [one.labelled_at for one in texts],
         }
     )

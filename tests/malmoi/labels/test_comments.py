@@ -38,7 +38,7 @@ def test_notes_are_a_thread(make: Make) -> None:
     (work,) = own_work(mine)
     assert [one.text for one in work.comments] == ["부정인가요?", "긍정이 맞습니다", "고맙습니다"]
     counts = [
-        [one.comments for one in search_texts(one_access, Search()).texts]
+        [len(one.comments) for one in search_texts(one_access, Search()).texts]
         for one_access in (access, mine)
     ]
     assert counts == [[4, 0], [3, 0]]

@@ -95,6 +95,13 @@ def test_programs_label_as_people_do(served: Server, labels: Labels, home: Path)
     assert ask("하윤", f"/1/texts/{first}")["decided"] == ["긍정"]
     assert ask("민지", f"/1/texts/{first}")["decided"] is None
 
+    for person, words in (("민지", "새 상품인가요?"), ("하윤", "네"), ("서준", "?")):
+        note = {"text_id": first, "kind": "note", "note": words, "request_id": f"n-{person}"}
+        ask(person, "/1/labels", {"acts": [note]})
+    threads = [ask(person, f"/1/texts/{first}")["comments"] for person in ("민지", "하윤")]
+    said = [[one["text"] for one in thread] for thread in threads]
+    assert said == [["새 상품인가요?", "네"], ["새 상품인가요?", "네", "?"]]
+
     exported = ask("하윤", "/1/export?all_texts=true")
     rows = list(csv.DictReader(io.StringIO(exported.body.decode("utf-8-sig"))))
     assert [row["label"] for row in rows] == ["긍정", "부정", ""]
