@@ -71,8 +71,8 @@ def prepare(config: KfoldConfig) -> Prepared:
     """
     flags, keys = config.flags, config.keys
     device = choose_device(flags.device)
-    starting = find_starting_model(flags.model, keys.start)
     found, notes = read_texts(config)
+    starting = find_starting_model(flags.model, keys.start, len(found.texts))
     kept = min(flags.folds, LEAST_KEPT) if flags.rare == "keep" else flags.folds
     examples = without_learnt(found, starting, kept)
     split = split_texts(examples, plan_folds(config))

@@ -295,7 +295,8 @@ class KfoldSettings:
     Texts that stand there are left out of --data."""
     model: str | None = None
     """Encoder: directory, pre-training run or Hub id; by default the newest finished run,
-    else the smallest released one. Of a finished classifier the head is left out."""
+    else the released one that suits the number of texts. Of a finished classifier the head is left
+    out."""
     # These hold before what a recipe says.
     epochs: Epochs = None
     learning_rate: Rate = None

@@ -1,6 +1,7 @@
 """What trainings begin with: an encoder, the encoder of a classifier, or a classifier as it is."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -14,6 +15,8 @@ from malmoi.inference.tasks import has_values
 from malmoi.model_folders import better_read, encoder_source, find_encoder
 
 _SHOWN_LABELS = 20
+# With more a laptop trains the larger released encoder for hours (docs/decisions/finetune.md).
+_MOST_FOR_LARGEST = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +29,7 @@ class StartingModel:
         keep_head: go on from the classifier instead of from its encoder.
         learnt: keys of the texts that the classifier has learnt (`learnt_texts`); None where
             it does not say, or where none of its weights are taken.
-        advice: a line on a better start, where the newest encoder was taken; "" for none.
+        advice: a line on why this encoder was taken, or on a better one; "" for none.
     """
 
     source: str
@@ -42,15 +45,18 @@ class StartingModel:
         return np.isin(text_keys(examples.texts, examples.pairs), self.learnt)
 
 
-def find_starting_model(model: str | None, start: StartKeys) -> StartingModel:
+def find_starting_model(model: str | None, start: StartKeys, texts: int) -> StartingModel:
     """What `--model` or `start.continue_from` names, else the newest encoder.
+
+    Without a run of pre-training it is the released one that scores best with so many texts.
 
     Raises:
         InputError: nothing is there, or no finished classifier where one is gone on from.
     """
     keep_head = start.continue_from is not None
     named = start.continue_from or model
-    newest = None if named else find_encoder()
+    has_few = texts <= _MOST_FOR_LARGEST and not start.random_weights
+    newest = None if named else find_encoder(largest=has_few)
     source = encoder_source(named or str(newest), start.revision)
     labels = [] if start.random_weights else labels_of(source)
     if keep_head and not labels:
@@ -64,8 +70,24 @@ def find_starting_model(model: str | None, start: StartKeys) -> StartingModel:
         labels=labels,
         keep_head=keep_head,
         learnt=read_learnt(source) if labels else None,
-        advice="" if newest is None or start.random_weights else better_read(newest),
+        advice="" if newest is None or start.random_weights else _advice(newest, has_few),
     )
+
+
+def _advice(encoder: Path, has_few: bool) -> str:
+    """Why this encoder was taken, or that another one is likely better; "" for neither."""
+    smallest = find_encoder()
+    if encoder != smallest:
+        return (
+            f"up to {_MOST_FOR_LARGEST:,} texts {encoder.name} is taken: of 1,000 it learnt 4 "
+            f"points more than {smallest.name}, in three times the time (--model {smallest.name})"
+        )
+    if not has_few and (largest := find_encoder(largest=True)) != encoder:
+        return (
+            f"beyond {_MOST_FOR_LARGEST:,} texts {encoder.name} is taken, for its speed; "
+            f"{largest.name} has a point more, for three times the time (--model {largest.name})"
+        )
+    return better_read(encoder)
 
 
 def without_learnt(examples: Examples, starting: StartingModel, per_label: int) -> Examples:

@@ -12,7 +12,9 @@ from transformers import PreTrainedModel
 
 from malmoi.errors import InputError
 from malmoi.finetune.run_texts import model_name
+from malmoi.finetune.settings import StartKeys
 from malmoi.finetune.training.encoders import load_for_classification
+from malmoi.finetune.training.starting_model import find_starting_model
 from malmoi.model_folders import better_read, find_encoder
 from tests.malmoi.finetune.conftest import LABELS
 
@@ -154,3 +156,15 @@ def test_directory_without_weights(encoder: Path, tmp_path: Path) -> None:
     (bare / "model.safetensors").unlink()
     with pytest.raises(InputError, match="has no weights: expected model"):
         load_for_classification(bare, LABELS)
+
+
+def test_the_number_of_texts_decides_which_released_encoder_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "checkpoints").symlink_to(Path("checkpoints").resolve())
+    monkeypatch.setenv("MALMOI_HOME", str(tmp_path))
+    few, many = (find_starting_model(None, StartKeys(), texts) for texts in (5_000, 50_000))
+    assert few.source.endswith("malmoi-medium") and "--model malmoi-small" in few.advice
+    assert many.source.endswith("malmoi-small") and "--model malmoi-medium" in many.advice
+    named = find_starting_model("malmoi-small", StartKeys(), 5_000)
+    assert named.source.endswith("malmoi-small") and not named.advice
