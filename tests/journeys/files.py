@@ -187,9 +187,8 @@ def _write_one(
     if "long cell" in dirt:
         # A quoted text of a TSV file goes over ten lines at most.
         text = made.rows[0][file.text_column].replace("\n", " ")
-        made.rows[0][file.text_column] = (text + " 정말 길게 썼어요. ") * (
-            32_000 // (len(text) + 12)
-        )
+        units = len(text.encode("utf-16-le")) // 2  # as Excel counts
+        made.rows[0][file.text_column] = (text + " 정말 길게 썼어요. ") * (32_000 // (units + 12))
     _WRITERS[file.form](file, made, dirt, chance)
     made.must_be_read = not (dirt & MAY_BE_REFUSED) and any(text.strip() for text in made.texts)
     return made
