@@ -9,7 +9,7 @@ from malmoi.text.reading.delimited import LONGEST_CSV_FIELD_CHARACTERS
 from malmoi.text.reading.spreadsheet_cells import unguarded
 
 # That every run has.
-_COLUMNS = ("id", "text", "label", "predicted", "fold", "seed")
+_COLUMNS = ("id", "text", "label", "predicted", "seed")
 
 
 def read_predictions(path: Path) -> Iterator[dict[str, str]]:
