@@ -146,12 +146,11 @@ def is_linear_alone(directory: Path) -> bool:
     return (directory / LINEAR).is_file() and not (directory / CONFIG).is_file()
 
 
-def find_encoder(root: Path | None = None, *, largest: bool = False) -> Path:
+def find_encoder(root: Path | None = None) -> Path:
     """The newest finished pre-training run's discriminator, else the smallest released one.
 
     Args:
         root: the folder with `runs/` and `checkpoints/`; `malmoi.paths.home()` without one.
-        largest: the largest released one instead.
 
     Raises:
         InputError: there is neither.
@@ -172,7 +171,7 @@ def find_encoder(root: Path | None = None, *, largest: bool = False) -> Path:
         for path in (folder, folder / ENCODER)
         if is_encoder(path)
     ]:
-        return (max if largest else min)(released, key=_weights_size)
+        return min(released, key=_weights_size)
     raise InputError(
         "no pre-trained encoder under {runs} or {checkpoints}: run `python pretrain/run.py "
         "--corpus corpora/comments` first or give --model",

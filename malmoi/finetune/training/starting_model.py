@@ -12,11 +12,12 @@ from malmoi.finetune.settings import StartKeys
 from malmoi.finetune.training.encoders import labels_of
 from malmoi.inference.learnt_texts import read_learnt, text_keys
 from malmoi.inference.tasks import has_values
-from malmoi.model_folders import better_read, encoder_source, find_encoder
+from malmoi.model_folders import better_read, encoder_source, find_encoder, is_encoder
 
 _SHOWN_LABELS = 20
-# With more a laptop trains the larger released encoder for hours (docs/decisions/finetune.md).
-_MOST_FOR_LARGEST = 10_000
+# Released encoders. The better one takes three times the time, hours of a laptop with more texts
+# than these (docs/decisions/finetune.md).
+_FAST, _BETTER, _MOST_FOR_BETTER = "malmoi-small", "malmoi-medium", 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,9 +56,8 @@ def find_starting_model(model: str | None, start: StartKeys, texts: int) -> Star
     """
     keep_head = start.continue_from is not None
     named = start.continue_from or model
-    has_few = texts <= _MOST_FOR_LARGEST and not start.random_weights
-    newest = None if named else find_encoder(largest=has_few)
-    source = encoder_source(named or str(newest), start.revision)
+    newest, advice = (None, "") if named or start.random_weights else _newest(texts)
+    source = encoder_source(named or str(newest or find_encoder()), start.revision)
     labels = [] if start.random_weights else labels_of(source)
     if keep_head and not labels:
         raise InputError(
@@ -70,24 +70,25 @@ def find_starting_model(model: str | None, start: StartKeys, texts: int) -> Star
         labels=labels,
         keep_head=keep_head,
         learnt=read_learnt(source) if labels else None,
-        advice="" if newest is None or start.random_weights else _advice(newest, has_few),
+        advice=advice,
     )
 
 
-def _advice(encoder: Path, has_few: bool) -> str:
-    """Why this encoder was taken, or that another one is likely better; "" for neither."""
-    smallest = find_encoder()
-    if encoder != smallest:
-        return (
-            f"up to {_MOST_FOR_LARGEST:,} texts {encoder.name} is taken: of 1,000 it learnt 4 "
-            f"points more than {smallest.name}, in three times the time (--model {smallest.name})"
+def _newest(texts: int) -> tuple[Path, str]:
+    """The newest encoder, or of the released ones that which suits so many texts, and why."""
+    encoder = find_encoder()
+    better = encoder.with_name(_BETTER)
+    if encoder.name != _FAST or not is_encoder(better):
+        return encoder, better_read(encoder)
+    if texts <= _MOST_FOR_BETTER:
+        return better, (
+            f"up to {_MOST_FOR_BETTER:,} texts {_BETTER} is taken: of 1,000 it learnt 4 points "
+            f"more than {_FAST}, in three times the time (--model {_FAST})"
         )
-    if not has_few and (largest := find_encoder(largest=True)) != encoder:
-        return (
-            f"beyond {_MOST_FOR_LARGEST:,} texts {encoder.name} is taken, for its speed; "
-            f"{largest.name} has a point more, for three times the time (--model {largest.name})"
-        )
-    return better_read(encoder)
+    return encoder, (
+        f"beyond {_MOST_FOR_BETTER:,} texts {_FAST} is taken, for its speed; {_BETTER} has a point "
+        f"more, in three times the time (--model {_BETTER})"
+    )
 
 
 def without_learnt(examples: Examples, starting: StartingModel, per_label: int) -> Examples:

@@ -31,6 +31,7 @@ from malmoi.inference.linear.cross_fitting import (
 from malmoi.inference.linear.fitting import CountedTexts, EncoderName, count_texts
 from malmoi.inference.linear.linear_part import LinearPart
 from malmoi.inference.linear.morphemes import read_morphemes
+from malmoi.inference.linear.stacking import log_frequency
 from malmoi.inference.prediction import softmax
 from malmoi.progress import Progress, no_progress
 from malmoi.text.cleaning.cleaner import clean_batch
@@ -248,9 +249,9 @@ def _loss(numbers: np.ndarray, label_ids: np.ndarray, folds: np.ndarray) -> floa
     texts = CountedTexts(
         ngrams={}, vocabularies={}, numbers={"encoder": numbers}, texts=len(numbers)
     )
-    logits = out_of_fold_logits(texts, label_ids, int(label_ids.max()) + 1, folds)["encoder"]
-    frequency = np.log(np.maximum(np.bincount(label_ids), 0.5))
-    given = softmax(logits + frequency)[np.arange(len(numbers)), label_ids]
+    labels = int(label_ids.max()) + 1
+    logits = out_of_fold_logits(texts, label_ids, labels, folds)["encoder"]
+    given = softmax(logits + log_frequency(label_ids, labels))[np.arange(len(numbers)), label_ids]
     return float(-np.log(np.maximum(given, 1e-9)).mean())
 
 

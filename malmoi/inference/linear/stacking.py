@@ -56,8 +56,8 @@ def learn_stack(
         balanced: the parts speak as if all labels were equally frequent. How frequent they are is
             taken into account while weights are learnt, or whichever part finds no rare label wins.
     """
-    counts = np.bincount(label_ids, minlength=next(iter(logits.values())).shape[1])
-    frequency = np.log(np.maximum(counts, 0.5)) if balanced else np.zeros(len(counts))
+    labels = next(iter(logits.values())).shape[1]
+    frequency = log_frequency(label_ids, labels) if balanced else np.zeros(labels)
     parts = [name for name, values in logits.items() if _spread(values) > 0]
     if not parts:
         return Stack(dict.fromkeys(logits, 1.0))
@@ -75,6 +75,11 @@ def learn_stack(
     found = {name: w for name, w in zip(best[1], weights.tolist(), strict=True) if w > 0}
     # Where none is surer than chance, the labels get nearly equal probabilities, but in an order.
     return Stack(found or {name: _LEAST / _spread(logits[name]) for name in best[1]})
+
+
+def log_frequency(label_ids: np.ndarray, labels: int) -> np.ndarray:
+    """Logarithm of how many of N texts have each of K labels, half a one for none; float64 [K]."""
+    return np.asarray(np.log(np.maximum(np.bincount(label_ids, minlength=labels), 0.5)))
 
 
 def _spread(logits: np.ndarray) -> float:
