@@ -83,7 +83,7 @@ def _newest(texts: int) -> tuple[Path, str]:
     if texts <= _MOST_FOR_BETTER:
         return better, (
             f"up to {_MOST_FOR_BETTER:,} texts {_BETTER} is taken: of 1,000 it learnt 4 points "
-            f"more than {_FAST}, in three times the time (--model {_FAST})"
+            f"more than {_FAST} (without linear parts), in three times the time (--model {_FAST})"
         )
     return encoder, (
         f"beyond {_MOST_FOR_BETTER:,} texts {_FAST} is taken, for its speed; {_BETTER} has a point "
