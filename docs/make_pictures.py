@@ -152,7 +152,7 @@ def picture_app(browser: "Browser", address: str, size: str) -> None:
         page.goto(f"{address}/{place}?{query}")
         page.get_by_test_id("stMainBlockContainer").locator("button").first.wait_for()
         _write(_settled(page), f"{module}-{size}.png")
-    query += "&model=checkpoints/malmoi-small-reviews"
+    query += "&model=checkpoints/malmoi-medium-reviews"
     page.goto(f"{address}/single?{query}")
     page.get_by_label("분류할 글").fill(SINGLE)
     page.get_by_role("button", name="분류하기").click()

@@ -1,7 +1,7 @@
 """Malmoi (말모이): Korean comments and reviews to a classifier, and the tools to label more.
 
     from malmoi import Classifier, clean_text, cross_validate, evaluate
-    Classifier.load("malmoi-small-reviews").predict(["배송은 빨랐는데 향이 너무 세요"])
+    Classifier.load("malmoi-medium-reviews").predict(["배송은 빨랐는데 향이 너무 세요"])
 
 Nothing else is public, but `malmoi.__version__` and `malmoi.sklearn`. torch and transformers are
 imported by the first model that needs them.

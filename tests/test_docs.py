@@ -200,7 +200,7 @@ def test_scores_are_those_of_the_cards() -> None:
     assert not [
         row for row in rows if row.replace("|  |", "| |") not in card.replace("|  |", "| |")
     ]
-    for name in ("malmoi-small-reviews", "malmoi-small-memos"):
+    for name in ("malmoi-medium-reviews", "malmoi-small-memos"):
         report = json.loads((ROOT / "checkpoints" / name / "report.json").read_text())
         assert f"{report['mean_f1']:.4f} ± {report['sd_f1']:.4f}" in classifiers
 

@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[2]
 
 @dataclass(frozen=True, kw_only=True)
 class ReleasedFolders:
-    """Where the parts of a release lie: an encoder, and the classifiers made from it, by task."""
+    """Where the parts of a release lie: an encoder, and the classifiers beside it, by task."""
 
     encoder: Path
     classifiers: Mapping[str, Path]
@@ -182,6 +182,8 @@ def _classifier_table(folders: ReleasedFolders) -> str:
     """The classifiers made from the encoder, beside a linear one of the same texts alone."""
     rows = []
     for task, folder in folders.classifiers.items():
+        if not folder.name.startswith(f"{folders.encoder.name}-"):
+            continue
         report = read_json(folder / "report.json")
         try:
             mean = _mean(report)

@@ -54,9 +54,11 @@ TINY_FROM_NOTHING = ["--tokens-per-batch", "8192", "--learning-rate", "7e-4"]
 # Flags of finetune/kfold.py, chosen on folds of another seed (lab/log).
 FOR_FEW_TEXTS = ["--recipe", "few-texts"]
 CLASSIFIERS = {
-    "reviews": ["--epochs", "8", *FOR_FEW_TEXTS],
+    "reviews": ["--epochs", "6", *FOR_FEW_TEXTS, "--learning-rate", "3e-4"],
     "memos": ["--epochs", "10", *FOR_FEW_TEXTS],
 }
+# Reviews need an encoder that follows turns (lab/log/classifiers.md).
+BEGINS_AS = {"reviews": "malmoi-medium", "memos": NAME}
 LABELS = {task: tuple(read_task(ROOT / "corpora" / task).label_names) for task in CLASSIFIED}
 SITTING_OVER = "this sitting is over; the same command goes on"
 
@@ -89,7 +91,11 @@ def make(settings: ReleaseSettings) -> None:
 
 
 def _folders(output: Path) -> list[Path]:
-    return [output / NAME, *(output / f"{NAME}-{task}" for task in CLASSIFIERS)]
+    return [output / NAME, *(_classifier_folder(output, task) for task in CLASSIFIERS)]
+
+
+def _classifier_folder(output: Path, task: str) -> Path:
+    return output / f"{BEGINS_AS[task]}-{task}"
 
 
 def _released_in(output: Path, encoder: Path | None = None) -> ReleasedFolders:
@@ -160,9 +166,9 @@ def remake_classifiers(settings: ReleaseSettings) -> None:
 
 def _pack_classifiers(settings: ReleaseSettings, output: Path) -> None:
     for task in settings.tasks():
-        pack_classifier(settings.work / task, output / f"{NAME}-{task}")
+        pack_classifier(settings.work / task, _classifier_folder(output, task))
     if "reviews" in settings.tasks():
-        report = output / f"{NAME}-reviews" / "report.json"
+        report = _classifier_folder(output, "reviews") / "report.json"
         more: dict[str, Any] = {
             "by_origin": scores_by_origin(settings.work / "reviews" / "predictions.csv")
         }
@@ -291,19 +297,24 @@ def _classify_all(encoder: Path, settings: ReleaseSettings) -> None:
     """
     # Seconds, and what is wrong with them shows before hours.
     reviews = rated_reviews(settings) if "reviews" in settings.tasks() else None
-    sha256 = weights_sha256(discriminator_folder(encoder))
-    keep(settings.work, {f"{task}_encoder_sha256": sha256 for task in settings.tasks()})
-    for task in settings.tasks():
+    begins_as = {
+        task: encoder if BEGINS_AS[task] == NAME else ROOT / "checkpoints" / BEGINS_AS[task]
+        for task in settings.tasks()
+    }
+    for task, folder in begins_as.items():
+        sha256 = weights_sha256(discriminator_folder(folder))
+        keep(settings.work, {f"{task}_encoder_sha256": sha256})
+    for task, folder in begins_as.items():
         if task == "reviews":
             assert reviews is not None
-            start = _begin_with_ratings(encoder, settings, reviews)
+            start = _begin_with_ratings(folder, settings, reviews)
             # The head that learnt the ratings is kept, too: it knows the labels.
             begin = weights_sha256(discriminator_folder(start))
             keep(settings.work, {"reviews_begin_sha256": begin})
-            given = ["--model", start] if start == encoder else _going_on_from(start)
+            given = ["--model", start] if start == folder else _going_on_from(start)
             _classify([*given, "--data", reviews], settings.work, task)
         else:
-            _classify(["--model", encoder], settings.work, task)
+            _classify(["--model", folder], settings.work, task)
 
 
 def _going_on_from(classifier: Path) -> list[str]:

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -11,6 +12,8 @@ from lab.release.check import CHECKED_STEPS
 from malmoi.errors import InputError
 from malmoi.files import directory_at_once
 from malmoi.inference.learnt_texts import LEARNT
+from malmoi.inference.linear.cross_fitting import strongest
+from malmoi.inference.linear.linear_part import load_linear
 from malmoi.model_folders import LINEAR, LINEAR_WEIGHTS
 
 # Stock files and the classifier's own temperature; a folder may hold more, such as a lock.
@@ -19,6 +22,9 @@ _FILES = (
     *(LINEAR, LINEAR_WEIGHTS),
 )
 _WEIGHTS = "model.safetensors"
+# N-grams of each kind that travel. Of the 57,000 of characters that memos have the others change
+# none of 5,149 labels, nor of 236 that were kept from it; 5 of 586 comments.
+_MOST_NGRAMS = 45_000
 
 
 def pack_encoder(run: Path, folder: Path) -> None:
@@ -51,7 +57,21 @@ def pack_classifier(run: Path, folder: Path) -> None:
     _check_new(folder)
     with directory_at_once(folder) as scratch:
         _halve(run / "model", scratch)
+        keep_strongest(scratch)
         _write(scratch / "report.json", _without_folders(_read(run / "report.json")))
+
+
+def keep_strongest(folder: Path, most: int = _MOST_NGRAMS) -> None:
+    """Write the linear part in a model's folder anew, with so many n-grams of each kind at most."""
+    part = load_linear(folder)
+    if part is None:
+        return
+    kept = [(one, strongest(one, most)) for one in part.ngrams]
+    ngrams = [
+        replace(one, vocabulary=one.vocabulary[k], idf=one.idf[k], weights=one.weights[k])
+        for one, k in kept
+    ]
+    replace(part, ngrams=ngrams).save(folder, _read(folder / LINEAR))
 
 
 def _finished(run: Path) -> dict[str, Any]:

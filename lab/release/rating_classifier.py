@@ -13,8 +13,9 @@ from malmoi.finetune.training.fit import train_classifier
 from malmoi.inference.learnt_texts import text_keys, write_learnt
 from malmoi.transformers_models import save_model
 
-# Texts of each label. The only number and the only settings tried, on one fold (lab/log).
-MOST_PER_LABEL = 50_000
+# Texts of each label, and settings: 50,000 under malmoi-small, 25,000 under malmoi-medium were the
+# only ones tried (lab/log).
+MOST_PER_LABEL = 25_000
 SETTINGS = TrainSettings(epochs=1, learning_rate=3e-4, layer_decay=1.0)
 SEED = 42
 # What it has learnt, beside its weights.

@@ -55,8 +55,8 @@ class ModelAnswer(BaseModel):
     """What answers under a name, and what it can say."""
 
     name: str = Field(examples=["default"])
-    model: str = Field(examples=["malmoi-small-reviews"])
-    version: str = Field(examples=["malmoi-small-reviews-1a2b3c4d"])
+    model: str = Field(examples=["malmoi-medium-reviews"])
+    version: str = Field(examples=["malmoi-medium-reviews-1a2b3c4d"])
     engine: str = Field(examples=["onnx-int8"])
     gives: Gives
     reads_pairs: bool | None = Field(description="null: the model does not say.")
@@ -74,7 +74,7 @@ class ExchangeRequest(BaseModel):
 
     model: str = Field(
         description="A run, a released model, a folder of this server, or a Hub id.",
-        examples=["malmoi-small-reviews"],
+        examples=["malmoi-medium-reviews"],
     )
 
 
@@ -83,7 +83,7 @@ class Health(BaseModel):
 
     status: str = Field(description="UP, or BUSY where another request would be refused.")
     model_class: str = Field(examples=["Malmoi"])
-    model: str = Field(examples=["malmoi-small-reviews"])
+    model: str = Field(examples=["malmoi-medium-reviews"])
     engine: str = Field(examples=["onnx-int8"])
     waiting: int = Field(description="Requests that are computed or wait for it.")
 
@@ -110,8 +110,8 @@ def answer_model(gives: Gives) -> type[BaseModel]:
     return create_model(
         "Answer",
         __doc__="A prediction for every text, in the order of the request.",
-        model=(str, Field(examples=["malmoi-small-reviews"])),
-        version=(str, Field(examples=["malmoi-small-reviews-1a2b3c4d"])),
+        model=(str, Field(examples=["malmoi-medium-reviews"])),
+        version=(str, Field(examples=["malmoi-medium-reviews-1a2b3c4d"])),
         predictions=(list[answer], ...),
     )
 

@@ -71,8 +71,8 @@ def test_a_released_model_goes_by_its_name_from_any_folder(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MALMOI_HOME", str(ROOT))
-    found = malmoi.Classifier.load("malmoi-small-reviews")
-    assert found.name == "malmoi-small-reviews"
+    found = malmoi.Classifier.load("malmoi-medium-reviews")
+    assert found.name == "malmoi-medium-reviews"
     (prediction,) = found.predict(["재미있고 배우들 연기도 훌륭해요. 강추!"])
     assert prediction.label == "긍정"
 

@@ -20,7 +20,7 @@ from malmoi.tokenizer.training import train_tokenizer
 from malmoi.transformers_models import load_tokenizer, save_tokenizer
 
 ROOT = Path(__file__).parents[2]
-RELEASED = ("malmoi-small", "malmoi-small-reviews", "malmoi-small-memos")
+RELEASED = ("malmoi-small", "malmoi-medium-reviews", "malmoi-small-memos")
 TYPED = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 TEXT = f"재미있다 {' '.join(TYPED)} 정말[SEP]그래요[MASK]를"
 # All characters of TEXT have an entry, so that [UNK] is none of them for another reason.

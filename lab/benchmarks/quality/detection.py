@@ -12,7 +12,8 @@ loss beside that of always saying the share of replaced tokens. Of the generator
 guess is right where it saw [MASK]. Mean and standard deviation over seeds of masks and samples.
 
 The networks are stock: any pair of ELECTRA checkpoints that share a tokenizer can be named, one a
-folder with `generator/` in it, or DISCRIMINATOR+GENERATOR.
+folder with `generator/` in it, or DISCRIMINATOR+GENERATOR. The generator of malmoi-medium is in the
+repository's history: `git checkout 0b301063 -- checkpoints/malmoi-medium/generator`.
 """
 
 import json

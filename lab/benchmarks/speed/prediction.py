@@ -63,7 +63,7 @@ Labels = Callable[[list[str]], list[str]]
 class PredictionSpeedSettings(DataSettings):
     """What is predicted, with what, how often."""
 
-    model: str = "malmoi-small-reviews"
+    model: str = "malmoi-medium-reviews"
     """Classifier: name, folder or Hub id."""
     texts: int = 20_000
     """Reviews, the first ones of the file."""

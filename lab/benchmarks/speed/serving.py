@@ -52,7 +52,7 @@ _COMPARED = 16
 class ServingSettings(DataSettings):
     """What is served, and how much is asked of it."""
 
-    model: str = "malmoi-small-reviews"
+    model: str = "malmoi-medium-reviews"
     """Classifier: name, folder or Hub id."""
     engine: str = "auto"
     """Its engine."""

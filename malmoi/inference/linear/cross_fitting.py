@@ -136,13 +136,13 @@ def fit_linear(
     return _weighed(fitted, stack, list(labels), encoder)
 
 
-def _strongest(part: NgramPart) -> np.ndarray:
+def strongest(part: NgramPart, most: int) -> np.ndarray:
     """Places of the n-grams that are kept, rising: those that can change a decision most."""
     spread = np.abs(part.weights - part.weights.mean(axis=1, keepdims=True)).max(axis=1)
     known = np.flatnonzero(part.idf > 0)
-    if len(known) > _MOST_NGRAMS:
+    if len(known) > most:
         order = np.argsort(-(spread * part.idf)[known], kind="stable")
-        known = np.sort(known[order[:_MOST_NGRAMS]])
+        known = np.sort(known[order[:most]])
     return known
 
 
@@ -157,7 +157,7 @@ def _weighed(
         bias += weight * (one.bias - one.bias.mean())
         weights = weight * (one.part.weights - one.part.weights.mean(axis=1, keepdims=True))
         if isinstance(one.part, NgramPart):
-            known = _strongest(one.part)
+            known = strongest(one.part, _MOST_NGRAMS)
             ngrams.append(
                 NgramPart(
                     name=one.part.name,

@@ -22,6 +22,7 @@ __all__ = ["classifier_directory", "encoder"]
 
 ROOT = Path(__file__).parents[3]
 STEPS = 20
+NAMES = {"reviews": "malmoi-medium-reviews", "memos": "malmoi-small-memos"}
 RATED = [f"{n}\t1\t20180101\t{n % 10 + 1}\t영화 감상 {n} 번째\n" for n in range(300)]
 
 
@@ -150,8 +151,8 @@ def write_records(output: Path) -> Path:
     write_json(output / "malmoi-small" / "run.json", RECORD)
     write_json(output / "malmoi-small" / "corpus.json", CORPUS)
     write_weights(output / "malmoi-small")
-    for task in ("reviews", "memos"):
-        write_json(output / f"malmoi-small-{task}" / "report.json", REPORT)
+    for name in NAMES.values():
+        write_json(output / name / "report.json", REPORT)
     return output
 
 

@@ -9,9 +9,10 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModel, AutoTokenizer, pipeline
 
-from lab.release.packing import pack_classifier, pack_encoder
+from lab.release.packing import keep_strongest, pack_classifier, pack_encoder
 from malmoi.errors import InputError
 from malmoi.inference.classifier import Classifier
+from malmoi.inference.linear.linear_part import load_linear
 from malmoi.model_folders import find_classifiers, find_encoder
 
 TEXTS = ["꿈에서 하늘을 날았다", "내일 세 시에 회의", "ㅋㅋㅋ"]
@@ -111,3 +112,14 @@ def test_what_is_there_is_not_overwritten_and_half_a_run_not_packed(
     with pytest.raises(InputError, match="finished run"):
         pack_encoder(finished_run, tmp_path / "new")
     assert not (tmp_path / "new").exists()
+
+
+def test_the_strongest_ngrams_travel_and_labels_stay(tmp_path: Path) -> None:
+    released = Path(__file__).parents[3] / "checkpoints" / "malmoi-small-memos"
+    folder = Path(shutil.copytree(released, tmp_path / "memos"))
+    keep_strongest(folder, most=5_000)
+    part = load_linear(folder)
+    assert part is not None and [len(one.vocabulary) for one in part.ngrams] == [5_000, 5_000]
+    assert (folder / "linear.json").read_bytes() == (released / "linear.json").read_bytes()
+    found = [Classifier.load(place).predict(TEXTS[:2]) for place in (released, folder)]
+    assert [[one.label for one in labels] for labels in found] == [["꿈", "일정"]] * 2

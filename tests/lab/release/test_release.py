@@ -24,9 +24,11 @@ from malmoi.pretrain.plan import Machine, plan
 from malmoi.text.corpus.clean_corpus import corpus_hash
 from tests.lab.release.conftest import (
     CORPUS,
+    NAMES,
     RATED,
     RECORD,
     REPORT,
+    ROOT,
     STEPS,
     Encoder,
     plan_of,
@@ -84,7 +86,7 @@ def test_a_release_is_not_begun_where_one_lies_already(
     settings = release.ReleaseSettings(
         data=write_reviews(tmp_path / "data", RATED), work=tmp_path / "work", output=released
     )
-    for name in ("malmoi-small", "malmoi-small-reviews", "malmoi-small-memos"):
+    for name in ("malmoi-small", "malmoi-medium-reviews", "malmoi-small-memos"):
         with pytest.raises(InputError, match=rf"expected no {name} in .* move it away, or name an"):
             release.make(settings)
         (released / name).rename(tmp_path / name)
@@ -217,13 +219,13 @@ def test_a_release_appears_whole_or_not_at_all(
     assert not any(settings.output.iterdir())
     monkeypatch.setattr(release, "pack_classifier", lambda *where: pack(*where, REPORT))
     release._release(settings)
-    names = {"malmoi-small", "malmoi-small-reviews", "malmoi-small-memos"}
+    names = {"malmoi-small", "malmoi-medium-reviews", "malmoi-small-memos"}
     assert {path.name for path in settings.output.iterdir()} == names
     assert all((settings.output / name / "README.md").is_file() for name in names)
     corpus = json.loads((settings.output / "malmoi-small" / "corpus.json").read_text())
     sha256 = release.file_sha256(tmp_path / "data" / "reviews_rated.tsv.gz")
     assert corpus == CORPUS | {"sha256": {"reviews_rated.tsv": sha256}}
-    report = json.loads((settings.output / "malmoi-small-reviews" / "report.json").read_text())
+    report = json.loads((settings.output / "malmoi-medium-reviews" / "report.json").read_text())
     assert report["by_origin"]["written"] == {"texts": 1, "macro_f1": 1.0}
 
 
@@ -257,7 +259,7 @@ def test_the_classifiers_alone_are_made_again_both_or_none(
         return SimpleNamespace(returncode=0)
 
     def learn_ratings(encoder: Path, labels: Any, rows: list[Any], folder: Path) -> None:
-        assert encoder == released / "malmoi-small"
+        assert encoder == ROOT / "checkpoints" / "malmoi-medium"
         write_json(folder / "ratings.json", {"texts": len(rows), "epochs": 1})
         write_weights(folder, b"ratings")
 
@@ -266,15 +268,15 @@ def test_the_classifiers_alone_are_made_again_both_or_none(
     monkeypatch.setattr(release, "pack_classifier", lambda run, folder: copytree(run, folder))
     with pytest.raises(InputError, match=r"malmoi-small-memos.report\.json, found another"):
         release.make(settings)
-    for task in ("reviews", "memos"):
-        report = json.loads((released / f"malmoi-small-{task}" / "report.json").read_text())
+    for task in NAMES:
+        report = json.loads((released / NAMES[task] / "report.json").read_text())
         assert report == REPORT
     write_json(settings.work / "memos" / "report.json", REPORT)
     # What is left of an older encoder is not released with this one.
     sha256 = write_weights(released / "malmoi-small")
     write_weights(released / "malmoi-small", b"newer")
     with pytest.raises(
-        InputError, match=rf"made with reviews_encoder_sha256 .*, found it made with {sha256};"
+        InputError, match=rf"made with memos_encoder_sha256 .*, found it made with {sha256};"
     ):
         release.make(settings)
     write_weights(released / "malmoi-small")
@@ -287,12 +289,12 @@ def test_the_classifiers_alone_are_made_again_both_or_none(
     for command, (task, (flag, start)) in zip(commands, starts.items(), strict=True):
         assert command[command.index(flag) + 1] == str(start)
         assert " ".join(release.CLASSIFIERS[task]) in " ".join(command)
-    report = json.loads((released / "malmoi-small-reviews" / "report.json").read_text())
+    report = json.loads((released / "malmoi-medium-reviews" / "report.json").read_text())
     assert report["folds"] == [{"macro_f1": 0.9}] * 2 and "written" in report["by_origin"]
     # Of 긍정, which has 60, 40 are among the texts of the folds.
     assert report["ratings_first"] == {"texts": 60, "epochs": 1}
-    assert "0.9000" in (released / "malmoi-small-reviews" / "README.md").read_text()
-    names = {"malmoi-small", "malmoi-small-reviews", "malmoi-small-memos"}
+    assert "0.9000" in (released / "malmoi-medium-reviews" / "README.md").read_text()
+    names = {"malmoi-small", "malmoi-medium-reviews", "malmoi-small-memos"}
     assert {path.name for path in released.iterdir()} == names
     assert (released / "malmoi-small" / "run.json").read_bytes() == encoder
     # Nor is one that began otherwise.
@@ -335,7 +337,7 @@ def settings_in(home: Path, step: str, **more: Any) -> RentedGpuSettings:
 
 
 def test_the_flags_are_what_the_released_encoder_learnt_with() -> None:
-    path = Path(__file__).parents[3] / "checkpoints" / "malmoi-medium" / "run.json"
+    path = ROOT / "checkpoints" / "malmoi-medium" / "run.json"
     released = plan_from_json(json.loads(path.read_text())["plan"], path)
     flags = ["--corpus", "tokenized", *shlex.split(rented_gpu.FLAGS)]
     given = read_config(parse_flags(PretrainSettings, program=None, about="", arguments=flags))

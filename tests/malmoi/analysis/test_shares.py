@@ -65,11 +65,11 @@ def test_intervals_hold_the_truth_and_are_narrower_than_those_of_people() -> Non
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="no ../shared/data")
 def test_so_they_do_on_films_with_the_released_model() -> None:
-    if not checkpoint("malmoi-small-reviews").is_dir():
-        pytest.skip("malmoi-small-reviews is not here")
+    if not checkpoint("malmoi-medium-reviews").is_dir():
+        pytest.skip("malmoi-medium-reviews is not here")
     table = pd.read_csv(SHARED / "nsmc" / "sentiment3_test.tsv", sep="\t", quoting=3)
     table = table.dropna().sample(3_000, random_state=0)
-    classifier = Classifier.load(checkpoint("malmoi-small-reviews"))
+    classifier = Classifier.load(checkpoint("malmoi-medium-reviews"))
     names = classifier.labels
     said = [names.index(one.label) for one in classifier.predict(table["document"].tolist())]
     given = table["label"].map(str).tolist()

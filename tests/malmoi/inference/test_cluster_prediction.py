@@ -28,7 +28,7 @@ from tests.malmoi.workers.conftest import cluster
 
 __all__ = ["cluster"]
 
-REVIEWS = Path(__file__).parents[3] / "checkpoints" / "malmoi-small-reviews"
+REVIEWS = Path(__file__).parents[3] / "checkpoints" / "malmoi-medium-reviews"
 ROWS_IN_UNIT = 200
 Predict = Callable[..., tuple[int, str, str]]
 

@@ -26,7 +26,7 @@ from malmoi.transformers_models import save_model, take_typed_tokens_as_text
 from tests.malmoi.finetune.conftest import LABELS, make_tokenizer, separable, tiny_config
 
 ROOT = Path(__file__).parents[3]
-RELEASED = ROOT / "checkpoints" / "malmoi-small-reviews"
+RELEASED = ROOT / "checkpoints" / "malmoi-medium-reviews"
 # Runs `malmoi` and says at the end what was imported.
 OBSERVED = """
 import sys

@@ -17,7 +17,7 @@ from malmoi.inference.prediction import Prediction, ValuePrediction
 from tests.malmoi.finetune.conftest import LABELS
 
 ROOT = Path(__file__).parents[3]
-RELEASED = ROOT / "checkpoints" / "malmoi-small-reviews"
+RELEASED = ROOT / "checkpoints" / "malmoi-medium-reviews"
 TEXT = "  꿈에서  하늘을 날았다ㅋㅋㅋㅋ 👍🏻\n정말\t좋았다<br>  "
 
 

@@ -31,7 +31,7 @@ __all__ = [
 
 ROOT = Path(__file__).parents[3]
 # Others read its encoder only: what they say is compared with that.
-RELEASED = encoder_alone(str(ROOT / "checkpoints" / "malmoi-small-reviews"))
+RELEASED = encoder_alone(str(ROOT / "checkpoints" / "malmoi-medium-reviews"))
 # Made by: npm install --prefix runs/npm --ignore-scripts @huggingface/transformers@4.3.1
 MODULES = ROOT / "runs" / "npm" / "node_modules"
 

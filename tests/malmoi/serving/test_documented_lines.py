@@ -31,7 +31,7 @@ def test_every_curl_line_is_answered_with_the_keys_that_the_page_shows(
         pytest.skip("no curl on this machine")
     (tmp_path / "my-token").write_text(f"{TOKEN}\n")
     lines = [
-        line.replace("malmoi-small-reviews", str(classifier_directory)) for line in curl_lines()
+        line.replace("malmoi-medium-reviews", str(classifier_directory)) for line in curl_lines()
     ]
     assert len(lines) >= 5 and any("Bearer" in line for line in lines)
     shown = re.search(r"^```json\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)

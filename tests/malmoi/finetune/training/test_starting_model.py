@@ -189,8 +189,8 @@ def test_released_classifiers_list_what_they_have_learnt() -> None:
     learnt = read_learnt(released / "malmoi-small-memos")
     assert learnt is not None and np.isin(text_keys(examples.texts), learnt).mean() > 0.9
     written = read_examples(released.parent / "corpora" / "reviews")
-    learnt = read_learnt(released / "malmoi-small-reviews")
+    learnt = read_learnt(released / "malmoi-medium-reviews")
     assert learnt is not None and np.isin(text_keys(written.texts), learnt).mean() > 0.9
-    report = json.loads((released / "malmoi-small-reviews" / "report.json").read_text("utf-8"))
+    report = json.loads((released / "malmoi-medium-reviews" / "report.json").read_text("utf-8"))
     rows = report["data"]["texts"] + report["ratings_first"]["texts"]
     assert 0.99 * rows < len(learnt) <= rows  # people rate one text differently
