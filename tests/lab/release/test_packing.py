@@ -121,5 +121,6 @@ def test_the_strongest_ngrams_travel_and_labels_stay(tmp_path: Path) -> None:
     part = load_linear(folder)
     assert part is not None and [len(one.vocabulary) for one in part.ngrams] == [5_000, 5_000]
     assert (folder / "linear.json").read_bytes() == (released / "linear.json").read_bytes()
-    found = [Classifier.load(place).predict(TEXTS[:2]) for place in (released, folder)]
+    texts = ["꿈에서 하늘을 날았다", "내일 오후 3시 치과 예약"]
+    found = [Classifier.load(place).predict(texts) for place in (released, folder)]
     assert [[one.label for one in labels] for labels in found] == [["꿈", "일정"]] * 2
