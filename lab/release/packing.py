@@ -22,7 +22,7 @@ _FILES = (
     *(LINEAR, LINEAR_WEIGHTS),
 )
 _WEIGHTS = "model.safetensors"
-# N-grams of each kind that travel. Of the 57,000 of characters that memos have the others change
+# N-grams of each kind that travel. Of the 57,000 of characters that memos had the others changed
 # none of 5,149 labels, nor of 236 that were kept from it; 5 of 586 comments.
 _MOST_NGRAMS = 45_000
 
