@@ -35,7 +35,7 @@ from tests.malmoi.finetune.conftest import LABELS, separable
 ROOT = Path(__file__).parents[3]
 RELEASED = ROOT / "checkpoints" / "malmoi-medium-reviews"
 # Largest difference of a probability between a text alone and in a batch, as the class says.
-TOLERANCE = {"torch-fp32": 1e-5, "torch-bf16": 0.02, "onnx-fp32": 1e-5, "onnx-int8": 0.05}
+TOLERANCE = {"torch-fp32": 1e-5, "torch-bf16": 0.02, "onnx-fp32": 1e-5, "onnx-int8": 0.12}
 ODD = [
     "",
     "   ",
