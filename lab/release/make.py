@@ -18,8 +18,9 @@ Everything else is downloaded where --data lacks it.
 Each stage is kept under runs/release when it is done: a clean corpus; the reviews to classify; the
 encoder, in as many sittings as it needs; a classifier of film ratings, from which the one of
 reviews starts; the classifiers of reviews and of memos, in cross-validation; last, all at once,
-malmoi-small and its two classifiers, in half precision, with a short card each
-(lab/release/cards.py), which you complete by hand. With --init the encoder goes on from another
+malmoi-small and the two classifiers, in half precision, with a short card each
+(lab/release/cards.py), which you complete by hand. The classifier of reviews begins as
+checkpoints/malmoi-medium, whatever encoder is made. With --init the encoder goes on from another
 one, such as the released one, instead of beginning anew.
 """
 
@@ -72,7 +73,7 @@ class ReleaseSettings:
     """Only pre-train the first 500 steps again and hold their losses against the record's; of an
     encoder that went on from another one, with that one as --init."""
     classifiers: str | None = None
-    """Comma-separated, of reviews and memos: only make these again, from the released encoder, and
+    """Comma-separated, of reviews and memos: only make these again, from the released encoders, and
     put them in the place of the released ones."""
     cards: bool = False
     """Only write the numbers in the cards again, with what the benchmarks found since."""

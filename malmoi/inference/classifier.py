@@ -65,8 +65,8 @@ class Classifier:
     """A fine-tuned model and its tokenizer; safe to use from several threads.
 
     The same text gets the same answer alone and in any batch: to 1e-5 of a probability in fp32, to
-    0.02 in bf16 and to 0.12 in int8, whose number formats depend a little on what else is in a
-    batch (tested).
+    0.02 in bf16 and to 0.05 in int8, 0.12 with twelve layers, for those number formats depend a
+    little on what else is in a batch (tested).
     """
 
     def __init__(

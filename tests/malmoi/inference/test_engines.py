@@ -35,7 +35,7 @@ from tests.malmoi.finetune.conftest import LABELS, separable
 ROOT = Path(__file__).parents[3]
 RELEASED = ROOT / "checkpoints" / "malmoi-medium-reviews"
 # Largest difference of a probability between a text alone and in a batch, as the class says.
-TOLERANCE = {"torch-fp32": 1e-5, "torch-bf16": 0.02, "onnx-fp32": 1e-5, "onnx-int8": 0.12}
+TOLERANCE = {"torch-fp32": 1e-5, "torch-bf16": 0.02, "onnx-fp32": 1e-5, "onnx-int8": 0.05}
 ODD = [
     "",
     "   ",
@@ -75,12 +75,27 @@ def test_an_engine_gives_what_the_stock_model_gives(
     assert np.abs(np.array(found) - np.array(expected)).max() < allowed
 
 
-@pytest.mark.parametrize("engine", TOLERANCE)
+@pytest.mark.parametrize(
+    ("engine", "released", "tolerance"),
+    [
+        *(
+            (engine, None, TOLERANCE[engine])
+            for engine in ("torch-fp32", "torch-bf16", "onnx-fp32")
+        ),
+        # With random weights the logits are large, and so is what int8 loses of them.
+        ("onnx-int8", RELEASED.with_name("malmoi-small-memos"), TOLERANCE["onnx-int8"]),
+        # Twelve layers round more often than four.
+        ("onnx-int8", RELEASED, 0.12),
+    ],
+)
 def test_a_text_has_the_same_answer_alone_and_in_any_batch(
-    engine: str, classifier_directory: Path, monkeypatch: pytest.MonkeyPatch
+    engine: str,
+    released: Path | None,
+    tolerance: float,
+    classifier_directory: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # With random weights the logits are large, and so is what int8 loses of them.
-    model = RELEASED if engine == "onnx-int8" else classifier_directory
+    model = released or classifier_directory
     classifier = Classifier.load(model, engine)
     together = classifier.predict(texts())
     monkeypatch.setattr("malmoi.inference.inputs.TEXTS_IN_CHUNK", 5)
@@ -89,7 +104,7 @@ def test_a_text_has_the_same_answer_alone_and_in_any_batch(
     for one, other, third in zip(together, alone, pieces, strict=True):
         for label in classifier.labels:
             values = [found.probabilities[label] for found in (one, other, third)]
-            assert max(values) - min(values) <= TOLERANCE[engine]
+            assert max(values) - min(values) <= tolerance
         assert one.cut == other.cut == third.cut
 
 
