@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
 from malmoi.inference.electra_export import EMBEDDINGS
 from malmoi.inference.engine import EngineName
+from malmoi.inference.onnx_graph import OnnxGraph, rows_in_int8
 
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 # The first one with an operator for attention; ONNX Runtime 1.23 and newer read it.
@@ -26,7 +27,6 @@ OPSET = 23
 _IR_VERSION = 10
 # Added to the scores of padding: the lowest bf16, finite in either number format.
 _LOWEST = -3.3895313892515355e38
-_MOST_INT8 = 127
 
 Weights = Mapping[str, np.ndarray]
 
@@ -135,26 +135,14 @@ def _layer_norm(graph: _Graph, epsilon: float) -> Callable[[str, str], str]:
     return added
 
 
-class _Graph:
-    """Nodes, and the weights that they read; what is added gives the name of its output."""
+class _Graph(OnnxGraph):
+    """Has the weights that its nodes read."""
 
     def __init__(self, weights: Weights, quantized: bool) -> None:
+        super().__init__()
         self._weights, self._quantized = weights, quantized
-        self._nodes: list[onnx.NodeProto] = []
-        self._constants: dict[str, onnx.TensorProto] = {}
         # Outputs of DynamicQuantizeLinear, by what they are of: one matrix may go into three.
         self._in_int8: dict[str, list[str]] = {}
-
-    def node(self, operator: str, *inputs: str, output: str = "", **attributes: Any) -> str:
-        output = output or f"{operator}_{len(self._nodes)}"
-        self._nodes.append(helper.make_node(operator, inputs, [output], **attributes))
-        return output
-
-    def constant(self, name: str, values: Any, dtype: Any = np.int64) -> str:
-        if name not in self._constants:
-            array = np.ascontiguousarray(np.asarray(values, dtype)).reshape(np.shape(values))
-            self._constants[name] = numpy_helper.from_array(array, name)
-        return name
 
     def weight(self, name: str, part: str = "weight") -> str:
         name = f"{name}.{part}"
@@ -164,7 +152,7 @@ class _Graph:
         name = f"{EMBEDDINGS}.word_embeddings"
         if not self._quantized:
             return self.node("Gather", self.weight(name), "input_ids")
-        rows, scales = _rows_in_int8(self._weights[f"{name}.weight"])
+        rows, scales = rows_in_int8(self._weights[f"{name}.weight"])
         found = self.node("Gather", self.constant(f"{name}.int8", rows, np.int8), "input_ids")
         found = self.node("Cast", found, to=TensorProto.FLOAT)
         table = self.constant(f"{name}.scale", scales, np.float32)
@@ -184,10 +172,10 @@ class _Graph:
         """In the order in which ONNX Runtime makes one operator of them."""
         if values not in self._in_int8:
             parts = [f"{values}.{part}" for part in ("int8", "scale", "zero")]
-            self._nodes.append(helper.make_node("DynamicQuantizeLinear", [values], parts))
+            self.nodes.append(helper.make_node("DynamicQuantizeLinear", [values], parts))
             self._in_int8[values] = parts
         quantized, scale, zero = self._in_int8[values]
-        rows, scales = _rows_in_int8(weights)
+        rows, scales = rows_in_int8(weights)
         table = self.constant(f"{name}.int8", rows.T, np.int8)
         none = self.constant(f"{name}.zero", np.zeros(len(rows)), np.int8)
         product = self.node("MatMulInteger", quantized, table, zero, none)
@@ -199,19 +187,11 @@ class _Graph:
         texts = ["texts", "tokens"]
         inputs = [helper.make_tensor_value_info(name, TensorProto.INT64, texts) for name in INPUTS]
         logits = helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["texts", outputs])
-        constants = list(self._constants.values())
-        graph = helper.make_graph(self._nodes, "electra", inputs, [logits], constants)
+        constants = list(self.constants.values())
+        graph = helper.make_graph(self.nodes, "electra", inputs, [logits], constants)
         return helper.make_model(
             graph,
             producer_name="malmoi",
             ir_version=_IR_VERSION,
             opset_imports=[helper.make_opsetid("", OPSET)],
         )
-
-
-def _rows_in_int8(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows from -127 to 127, int8 [N, M], and what each is to be multiplied by, float32 [N, 1]."""
-    exact = weights.astype(np.float32)
-    scales = np.abs(exact).max(axis=1, keepdims=True) / _MOST_INT8
-    scales[scales == 0] = 1
-    return np.rint(exact / scales).astype(np.int8), scales

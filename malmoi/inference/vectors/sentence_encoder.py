@@ -18,6 +18,7 @@ import numpy as np
 from malmoi.errors import InputError
 from malmoi.inference.batched_logits import logits_by_length
 from malmoi.inference.description import ModelDescription
+from malmoi.inference.processor import suited_engine
 from malmoi.model_folders import CONFIG, read_json
 from malmoi.paths import checkpoint
 
@@ -50,6 +51,7 @@ class SentenceEncoder:
         """
         from malmoi.inference.onnx_engine import OnnxEngine
         from malmoi.inference.tokenizing import FastTokenizer
+        from malmoi.inference.vectors.eight_bits import in_eight_bits  # a tenth of a second: onnx
 
         network = next((name for name in _NETWORKS if (folder / name).is_file()), None)
         missing = [name for name in (CONFIG, _TOKENIZER) if not (folder / name).is_file()]
@@ -66,7 +68,9 @@ class SentenceEncoder:
         try:
             serialized = (folder / _TOKENIZER).read_text(encoding="utf-8")
             self._tokenizer = FastTokenizer(serialized, description)
-            self._engine = OnnxEngine(self._network, "onnx-int8", threads, output=_OUTPUT)
+            engine = suited_engine()
+            loaded = in_eight_bits(self._network) if engine == "onnx-int8" else self._network
+            self._engine = OnnxEngine(loaded, engine, threads, output=_OUTPUT)
             self._engine.tokens_in_batch = _TOKENS_IN_BATCH
         except Exception as error:  # tokenizers and ONNX Runtime raise their own
             raise _none(folder, str(error).splitlines()[0]) from error
@@ -82,7 +86,7 @@ class SentenceEncoder:
     @cached_property
     def identity(self) -> str:
         """16 hexadecimal digits that tell its vectors from those of another model."""
-        digest = hashlib.sha256(self._prompt.encode())
+        digest = hashlib.sha256(f"{self._prompt}{self._engine.name}".encode())
         for path in (self._network, self.folder / _TOKENIZER):
             digest.update(path.read_bytes())
         return digest.hexdigest()[:16]
