@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from malmoi.errors import InputError
+from malmoi.inference.vectors import sentence_encoder
 from malmoi.inference.vectors.sentence_encoder import SentenceEncoder
 from malmoi.paths import checkpoint
 
@@ -50,3 +51,16 @@ def test_what_is_no_sentence_encoder_is_named(encoder: SentenceEncoder, tmp_path
     network.write_bytes(network.read_bytes()[:1000])
     with pytest.raises(InputError, match="expected a sentence encoder"):
         SentenceEncoder(tmp_path / "cut")
+
+
+def test_eight_bits_say_what_four_do(
+    encoder: SentenceEncoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = ["환불은 언제 되나요?", "ㅋㅋㅋ 👍", "", "가나다 " * 300, "쓸 만한데 값이 조금 비싸요"]
+    found = {}
+    for engine in ("onnx-int8", "onnx-fp32"):
+        monkeypatch.setattr(sentence_encoder, "suited_engine", lambda engine=engine: engine)
+        found[engine] = SentenceEncoder(encoder.folder)
+    eight, four = found.values()
+    assert (eight(texts) * four(texts)).sum(axis=1).min() > 0.995
+    assert eight.identity != four.identity
