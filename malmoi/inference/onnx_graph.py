@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-_MOST_INT8 = 127
+MOST_INT8 = 127
 
 
 class OnnxGraph:
@@ -20,14 +20,19 @@ class OnnxGraph:
         constants: by their names.
     """
 
-    def __init__(self) -> None:
-        """Nothing is in it."""
+    def __init__(self, prefix: str = "") -> None:
+        """Nothing is in it.
+
+        Args:
+            prefix: of the names that are given here, where others stand beside them.
+        """
+        self._prefix = prefix
         self.nodes: list[onnx.NodeProto] = []
         self.constants: dict[str, onnx.TensorProto] = {}
 
     def node(self, operator: str, *inputs: str, output: str = "", **attributes: Any) -> str:
         """Add an operator of ONNX with one output."""
-        output = output or f"{operator}_{len(self.nodes)}"
+        output = output or f"{self._prefix}{operator}_{len(self.nodes)}"
         self.nodes.append(helper.make_node(operator, inputs, [output], **attributes))
         return output
 
@@ -42,6 +47,6 @@ class OnnxGraph:
 def rows_in_int8(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Rows from -127 to 127, int8 [N, M], and what each is to be multiplied by, float32 [N, 1]."""
     exact = weights.astype(np.float32)
-    scales = np.abs(exact).max(axis=1, keepdims=True) / _MOST_INT8
+    scales = np.abs(exact).max(axis=1, keepdims=True) / MOST_INT8
     scales[scales == 0] = 1
     return np.rint(exact / scales).astype(np.int8), scales

@@ -51,13 +51,12 @@ class SentenceEncoder:
         """
         from malmoi.inference.onnx_engine import OnnxEngine
         from malmoi.inference.tokenizing import FastTokenizer
-        from malmoi.inference.vectors.eight_bits import in_eight_bits  # a tenth of a second: onnx
 
-        network = next((name for name in _NETWORKS if (folder / name).is_file()), None)
+        found = next((name for name in _NETWORKS if (folder / name).is_file()), None)
         missing = [name for name in (CONFIG, _TOKENIZER) if not (folder / name).is_file()]
-        if network is None or missing:
+        if found is None or missing:
             raise _none(folder, ", ".join(["no " + name for name in missing or _NETWORKS[:1]]))
-        self.folder, self._network = folder, folder / network
+        self.folder, self._network = folder, folder / found
         prompts = read_json(folder / _PROMPTS)
         named = prompts.get("prompts") or {}
         self._prompt = str(named.get(prompts.get("default_prompt_name"), ""))
@@ -68,12 +67,11 @@ class SentenceEncoder:
         try:
             serialized = (folder / _TOKENIZER).read_text(encoding="utf-8")
             self._tokenizer = FastTokenizer(serialized, description)
-            engine = suited_engine()
-            loaded = in_eight_bits(self._network) if engine == "onnx-int8" else self._network
-            self._engine = OnnxEngine(loaded, engine, threads, output=_OUTPUT)
+            network, self._recipe = _suited(self._network)
+            self._engine = OnnxEngine(network, "onnx-int8", threads, output=_OUTPUT)
             self._engine.tokens_in_batch = _TOKENS_IN_BATCH
         except Exception as error:  # tokenizers and ONNX Runtime raise their own
-            raise _none(folder, str(error).splitlines()[0]) from error
+            raise _none(folder, (str(error) or repr(error)).splitlines()[0]) from error
 
     def save(self, folder: Path) -> None:
         """Copy its files into a new folder, without cards and pictures."""
@@ -86,7 +84,7 @@ class SentenceEncoder:
     @cached_property
     def identity(self) -> str:
         """16 hexadecimal digits that tell its vectors from those of another model."""
-        digest = hashlib.sha256(f"{self._prompt}{self._engine.name}".encode())
+        digest = hashlib.sha256(f"{self._prompt}{self._recipe}".encode())
         for path in (self._network, self.folder / _TOKENIZER):
             digest.update(path.read_bytes())
         return digest.hexdigest()[:16]
@@ -109,6 +107,16 @@ def find_sentence_encoder(threads: int | None = None) -> SentenceEncoder | None:
     """The released sentence encoder, with so many threads; None where it has not been fetched."""
     folder = checkpoint(NAME)
     return SentenceEncoder(folder, threads) if folder.is_dir() else None
+
+
+def _suited(network: Path) -> tuple[Path | bytes, str]:
+    """What this processor computes fastest, and the name of how it differs from the file."""
+    if suited_engine() != "onnx-int8":
+        return network, ""
+    from malmoi.inference.vectors.eight_bits import RECIPE, in_eight_bits  # a tenth of a second
+
+    loaded = in_eight_bits(network)
+    return loaded, RECIPE if isinstance(loaded, bytes) else ""
 
 
 def _none(folder: Path, found: str) -> InputError:
