@@ -39,7 +39,7 @@ def in_eight_bits(path: Path) -> Path | bytes:
     network = onnx.load(path)
     stored = {one.name: one for one in network.graph.initializer}
     opset = max((one.version for one in network.opset_import if not one.domain), default=0)
-    graph, spread_out = _Graph("int8."), set[str]()
+    graph, spread_out = _Graph(), set[str]()
     for node in network.graph.node:
         if opset < _OPSET or not _can_be_spread_out(node, stored):
             graph.nodes.append(node)
@@ -80,8 +80,8 @@ def _spread_out(halves: np.ndarray, scales: np.ndarray, sizes: Mapping[str, int]
 
 
 class _Graph(OnnxGraph):
-    def __init__(self, prefix: str) -> None:
-        super().__init__(prefix)
+    def __init__(self) -> None:
+        super().__init__("int8.")
         # Bytes and scales of a product's inputs, by their name: one matrix may go into three.
         self._in_int8: dict[str, tuple[str, str]] = {}
 
