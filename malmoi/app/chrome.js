@@ -64,6 +64,8 @@ const PARTS = [
   "[data-testid=stDateInputCalendar]",
 ].join(",");
 const LONGEST_WAIT = 5_000; // ms
+const LEAST_BETWEEN_LOADS = 10_000; // ms
+const LOADED_AGAIN = "malmoi_loaded_again";
 const GONE =
   /Streamlit server is not responding|Is Streamlit still running|accidentally stopped Streamlit/;
 const REFUSED = /^(?:Cannot connect to Streamlit|Connection failed with status)\D*(\d+)/;
@@ -140,7 +142,17 @@ function goToText(field, since) {
   }
 }
 
+// A part of a page that draws itself anew and is called again after the page was left makes Streamlit
+// end with an empty page. What people did is kept, so the page is loaded again, but not over and over.
+function loadAgain({ message }) {
+  const last = Number(window.sessionStorage.getItem(LOADED_AGAIN));
+  if (!message.includes("Bad delta path") || Date.now() - last < LEAST_BETWEEN_LOADS) return;
+  window.sessionStorage.setItem(LOADED_AGAIN, Date.now());
+  window.location.reload();
+}
+
 export default function ({ data, setTriggerValue }) {
+  window.addEventListener("error", loadAgain);
   window.addEventListener("keydown", decide, true);
   for (const kind of ["keydown", "beforeinput"]) window.addEventListener(kind, leaveName, true);
   document.documentElement.lang = data.language;

@@ -60,7 +60,9 @@ def show(visit: Visit) -> None:
         link_to("projects", say("Import texts"))
         return
     try:
-        analysed = _analysed(open_project)
+        # One place, whatever is in it: what moves on a page is drawn anew and loses its clicks.
+        with st.container():
+            analysed = _analysed(open_project)
         if analysed is not None:
             _draw(open_project, analysed)
     except InputError as error:

@@ -29,10 +29,20 @@ SAID = {
     "만족": ("포근하고 따뜻해요", "색이 예뻐서 마음에 들어요", "가격이 싸고 좋아요"),
 }
 ROWS, LABELLED = 120, 60
+# What the server says reaches the page `window.lateness` milliseconds later.
+LATE_MESSAGES = """window.WebSocket = class extends WebSocket {
+  set onmessage(handle) {
+    super.onmessage = (message) => setTimeout(handle, window.lateness ?? 0, message);
+  }
+  addEventListener(kind, handle, ...how) {
+    const late = (event) => setTimeout(handle, window.lateness ?? 0, event);
+    super.addEventListener(kind, kind === "message" ? late : handle, ...how);
+  }
+};"""
 COLOR = "#8a2be2"
 
 
-def reviews(workplace: Path) -> ProjectAccess:
+def reviews(workplace: Path, count: int = ROWS) -> ProjectAccess:
     """A project of reviews with columns beside the texts."""
     (workplace / "checkpoints").symlink_to(ROOT / "checkpoints")
     access = store().create(
@@ -46,7 +56,7 @@ def reviews(workplace: Path) -> ProjectAccess:
     said = [one for texts in SAID.values() for one in texts]
     rows = [
         (f"2026-0{1 + n % 3}-1{n % 9}", ("베개", "이불")[n % 2], f"{said[n % 6]} {n}번 주문")
-        for n in range(ROWS)
+        for n in range(count)
     ]
     file = io.StringIO()
     csv.writer(file).writerows([("작성일", "상품명", "리뷰"), *rows])
@@ -94,8 +104,11 @@ def test_labels_become_shares_a_page_and_a_workbook(chromium: "Browser", workpla
         page.goto(f"{server.address}/analysis?{where}")
         expect(page.get_by_role("heading", name="라벨별 비율")).to_be_visible()
         expect(page.get_by_text("95% 구간은")).to_be_visible()
+        # The page is drawn anew once the meaning of the texts is read too.
+        expect(page.get_by_text("읽는 중")).to_have_count(0)
         page.get_by_label("비교할 열").click()
         page.get_by_role("option", name="상품명").click()
+        page.keyboard.press("Escape")
         expect(page.get_by_role("heading", name="상품명별 비율")).to_be_visible()
         # A number opens its texts: here that of the first label in all.
         table = page.get_by_test_id("stDataFrame")
@@ -111,6 +124,24 @@ def test_labels_become_shares_a_page_and_a_workbook(chromium: "Browser", workpla
             page.get_by_role("button", name="엑셀 받기").click()
         book = openpyxl.load_workbook(io.BytesIO(download.value.path().read_bytes()))
         assert book["글"].max_row == ROWS + 1
-        # Texts that chance has chosen are brought to the card.
-        page.get_by_role("button", name="무작위로 뽑은 글").click()
+
+
+def test_texts_of_chance_are_brought_to_the_card_over_a_slow_network(
+    chromium: "Browser", workplace: Path
+) -> None:
+    from playwright.sync_api import expect
+
+    label_some(reviews(workplace, 2_000))
+    where = f"project={quote('리뷰')}&name={quote('지은')}"
+    with serving(workplace) as server:
+        page = new_page(chromium)
+        page.add_init_script(LATE_MESSAGES)
+        page.goto(f"{server.address}/analysis?{where}")
+        page.get_by_text("글의 뜻을 읽는 중").wait_for()
+        # What says how far the work is asks until the next page is there, which confuses Streamlit.
+        page.get_by_text("글을 읽는 중").wait_for()
+        page.evaluate("window.lateness = 1500")
+        page.get_by_role("button", name="무작위로 뽑은 글").dispatch_event("click")
+        expect(page.locator(".card .text:not(:empty)")).to_be_visible()
+        page.wait_for_timeout(7_000)  # of the parts of this page that are drawn again and again
         expect(page.locator(".card .text:not(:empty)")).to_be_visible()
