@@ -127,6 +127,19 @@ def test_they_are_small_have_a_card_and_name_no_folder_of_the_machine() -> None:
                 json.loads(text)
 
 
+def test_the_python_on_their_cards_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    cards = {path: path.read_text(encoding="utf-8") for path in RELEASED.glob("*/README.md")}
+    blocks = [
+        compile(block, str(path), "exec")
+        for path, card in cards.items()
+        for block in re.findall(r"^```python\n(.*?)^```", card, re.DOTALL | re.MULTILINE)
+    ]
+    assert len(cards) == 5 and len(blocks) >= len(cards)
+    for block in blocks:
+        exec(block, {})
+
+
 def test_their_tokenizers_are_of_a_class_that_transformers_4_knows_too() -> None:
     found = [
         json.loads(path.read_text(encoding="utf-8"))

@@ -40,7 +40,7 @@ class SentenceEncoder:
         folder: where it lies.
     """
 
-    def __init__(self, folder: Path, threads: int | None = None) -> None:
+    def __init__(self, folder: str | Path, threads: int | None = None) -> None:
         """Load it.
 
         Args:
@@ -52,6 +52,7 @@ class SentenceEncoder:
         from malmoi.inference.onnx_engine import OnnxEngine
         from malmoi.inference.tokenizing import FastTokenizer
 
+        folder = Path(folder)
         found = next((name for name in _NETWORKS if (folder / name).is_file()), None)
         missing = [name for name in (CONFIG, _TOKENIZER) if not (folder / name).is_file()]
         if found is None or missing:
