@@ -1,7 +1,8 @@
 """A run of the linear model alone, beside an encoder that is not trained: without torch."""
 
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from malmoi.inference.learnt_texts import read_learnt
 from malmoi.inference.linear.frozen_encoder import FrozenEncoder, encoders_at_hand
 from malmoi.inference.linear.quick import QuickTrainer
 from malmoi.inference.processor import has_gpu
+from malmoi.inference.tokenizing import MANY_UNKNOWN, TextTokenizer, unread_words
 from malmoi.inference.vectors.sentence_encoder import find_sentence_encoder
 from malmoi.model_folders import encoder_source
 from malmoi.progress import shown_progress
@@ -46,6 +48,10 @@ def fit_linear_alone(config: KfoldConfig) -> Iterator[FittedRun]:
     has_few = len(examples.texts) <= _MOST_WITH_VECTORS
     wanted = config.keys.linear.frozen_encoder and has_few
     sentences = find_sentence_encoder() if wanted else None
+    read_by = {one.source.name: one.tokenizer for one in encoders[:1]}
+    if sentences is not None:
+        read_by[sentences.folder.name] = sentences.tokenizer
+    _print_unread(read_by, examples.texts)
     print(f"reading the texts and fitting in {flags.folds} folds, then on all texts", flush=True)
     with shown_progress("fits") as progress:
         found = QuickTrainer(encoders, sentences=sentences, morphemes=plan.linear.morphemes).fit(
@@ -97,6 +103,19 @@ def _frozen_encoders(config: KfoldConfig) -> list[FrozenEncoder]:
             "--model names an encoder, and linear.frozen_encoder=false goes without; leave one out"
         )
     return []
+
+
+def _print_unread(read_by: Mapping[str, TextTokenizer], texts: Sequence[str]) -> None:
+    """Warn of encoders that know no part of many words."""
+    for name, tokenizer in read_by.items():
+        share, word = unread_words(tokenizer, texts)
+        if share >= MANY_UNKNOWN:
+            print(
+                f"warning: {name} knows no part of {share:.0%} of the words, such as {word[:30]}: "
+                "is it of this language?",
+                file=sys.stderr,
+                flush=True,
+            )
 
 
 def _device(name: str) -> str:

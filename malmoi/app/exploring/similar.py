@@ -14,6 +14,7 @@ from malmoi.app.language import say
 from malmoi.app.plain_text import escaped, shortened
 from malmoi.app.reviewing.one_text import shown_labels
 from malmoi.app.visit import OpenProject
+from malmoi.inference.tokenizing import unread_words
 from malmoi.inference.vectors.sentence_encoder import SentenceEncoder, find_sentence_encoder
 from malmoi.labels.access import ProjectAccess
 from malmoi.labels.searching import FoundText, read_texts
@@ -28,6 +29,8 @@ _MOST_SIMILAR, _MOST_FOUND = 20, 1_000
 _COSINE_OF_ANY = 0.85
 # of those above this, 97 of 100 say the same, and 69 of 100 that say the same are above it.
 _COSINE_OF_SAME = 0.94
+# Share of the words of which the model knows no part (assumption).
+_MOST_UNREAD = 0.5
 _SECONDS = 2.0
 _SHOWN = 300  # characters
 
@@ -42,7 +45,7 @@ def texts_like(open_project: OpenProject, words: str) -> tuple[int, ...]:
     cleaned = clean_text(words)
     if not cleaned:
         return ()
-    encoder, index = _read(open_project.access)
+    encoder, index = _read(open_project.access, cleaned)
     return tuple(_nearest(open_project.access, index, encoder([cleaned])[0], _MOST_FOUND))
 
 
@@ -54,7 +57,7 @@ def draw_similar(open_project: OpenProject, text_id: int) -> None:
     """
     access = open_project.access
     (text,) = read_texts(access, [text_id])
-    encoder, index = _read(access)
+    encoder, index = _read(access, text.text)
     vector = index.vector(text_hash(text.text))
     if vector is None:
         vector = encoder([clean_text(text.text) or text.text])[0]
@@ -100,10 +103,17 @@ def _row(text: FoundText, cosine: float) -> str:
     return f"{escaped(shortened(text.text, _SHOWN))} :gray[· {' · '.join(filter(None, told))}]"
 
 
-def _read(access: ProjectAccess) -> tuple[SentenceEncoder, VectorIndex]:
-    """The model and the vectors that are there; says where some are still missing."""
+def _read(access: ProjectAccess, text: str) -> tuple[SentenceEncoder, VectorIndex]:
+    """The model and the vectors that are there; says where some are missing or mean little."""
     encoder = _encoder()
     assert encoder is not None
+    if unread_words(encoder.tokenizer, [text])[0] > _MOST_UNREAD:
+        st.caption(
+            say(
+                "The model of meaning hardly knows the letters of this text. What it finds alike "
+                "may be chance."
+            )
+        )
     index = read_index(access, encoder.identity)
     with access.reading() as connection:
         total = connection.scalar(

@@ -5,10 +5,7 @@ from collections.abc import Sequence
 
 from transformers import PreTrainedTokenizerBase
 
-from malmoi.transformers_models import MANY_UNKNOWN
-
-# Enough for a share to the percent, and read in a second (assumption).
-_TEXTS = 2_000
+from malmoi.inference.tokenizing import MANY_UNKNOWN, some_of
 
 
 def tokenizer_warnings(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[str]:
@@ -18,8 +15,7 @@ def tokenizer_warnings(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str])
         tokenizer: as loaded beside the encoder.
         texts: those to learn from; of many, some spread evenly are looked at.
     """
-    step = max(1, len(texts) // _TEXTS)
-    words = Counter(word for text in texts[::step] for word in text.split())
+    words = Counter(word for text in some_of(texts) for word in text.split())
     if not words:
         return []
     names = list(words)

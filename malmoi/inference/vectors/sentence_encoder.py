@@ -38,6 +38,7 @@ class SentenceEncoder:
 
     Attributes:
         folder: where it lies.
+        tokenizer: of clean texts.
     """
 
     def __init__(self, folder: str | Path, threads: int | None = None) -> None:
@@ -67,7 +68,7 @@ class SentenceEncoder:
         )
         try:
             serialized = (folder / _TOKENIZER).read_text(encoding="utf-8")
-            self._tokenizer = FastTokenizer(serialized, description)
+            self.tokenizer = FastTokenizer(serialized, description)
             network, self._recipe = _suited(self._network)
             self._engine = OnnxEngine(network, "onnx-int8", threads, output=_OUTPUT)
             self._engine.tokens_in_batch = _TOKENS_IN_BATCH
@@ -95,7 +96,7 @@ class SentenceEncoder:
         given = [self._prompt + text for text in texts] or [self._prompt]
         found: np.ndarray | None = None
         for places, rows in logits_by_length(
-            self._engine, self._tokenizer(given), range(len(given))
+            self._engine, self.tokenizer(given), range(len(given))
         ):
             if found is None:
                 found = np.zeros((len(given), rows.shape[1]), dtype=np.float32)

@@ -13,6 +13,7 @@ from transformers import PreTrainedTokenizerFast
 from malmoi.cache import CACHE, bound, mark_used
 from malmoi.errors import InputError
 from malmoi.files import directory_at_once
+from malmoi.inference.tokenizing import MANY_UNKNOWN
 from malmoi.pretrain.config.run_plan import CorpusPlan
 from malmoi.pretrain.data.tokenized import (
     TokenizedCorpus,
@@ -34,7 +35,7 @@ from malmoi.text.reading.records import READER_VERSION, iter_records
 from malmoi.tokenizer.loading import load_pretraining_tokenizer
 from malmoi.tokenizer.sampling import sample_evenly
 from malmoi.tokenizer.training import TRAINING_VERSION, train_tokenizer
-from malmoi.transformers_models import MANY_UNKNOWN, tokenizer_hash
+from malmoi.transformers_models import tokenizer_hash
 from malmoi.workers.engines import Engine
 
 _UNKNOWN = "[UNK]"

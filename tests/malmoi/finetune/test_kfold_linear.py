@@ -147,6 +147,18 @@ def test_quick_needs_no_torch(write_csv: WriteCsv, tmp_path: Path) -> None:
     assert run.stdout.splitlines()[-1] == "[]"
 
 
+def test_quick_warns_of_words_that_its_encoders_cannot_read(
+    write_csv: WriteCsv, tmp_path: Path
+) -> None:
+    rows = [(f"แย่มาก {n} ชิ้น {text}", label) for n, (text, label) in enumerate(separable())]
+    flags = ["--data", str(write_csv(rows)), NO_MORPHEMES, "--output", str(tmp_path / "run")]
+    code = f"from malmoi.finetune.kfold import command; command(['--quick', *{flags!r}])"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    for name in ("malmoi-small", "malmoi-vectors"):
+        assert f"warning: {name} knows no part of" in run.stderr
+    assert "แย่มาก" in run.stderr
+
+
 def test_quick_works_without_an_encoder_and_with_two_labels(
     kfold: Run, write_csv: WriteCsv
 ) -> None:
