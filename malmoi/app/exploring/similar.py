@@ -45,7 +45,8 @@ def texts_like(open_project: OpenProject, words: str) -> tuple[int, ...]:
     cleaned = clean_text(words)
     if not cleaned:
         return ()
-    encoder, index = _read(open_project.access, cleaned)
+    encoder, index = _read(open_project.access)
+    _is_read(encoder, cleaned)
     return tuple(_nearest(open_project.access, index, encoder([cleaned])[0], _MOST_FOUND))
 
 
@@ -57,7 +58,8 @@ def draw_similar(open_project: OpenProject, text_id: int) -> None:
     """
     access = open_project.access
     (text,) = read_texts(access, [text_id])
-    encoder, index = _read(access, text.text)
+    encoder, index = _read(access)
+    is_read = _is_read(encoder, text.text)
     vector = index.vector(text_hash(text.text))
     if vector is None:
         vector = encoder([clean_text(text.text) or text.text])[0]
@@ -83,7 +85,9 @@ def draw_similar(open_project: OpenProject, text_id: int) -> None:
             one.text_id
             for one, cosine, row in zip(texts, cosines, rows, strict=True)
             if st.checkbox(
-                row, value=cosine >= _COSINE_OF_SAME, key=f"similar_{text_id}_{one.text_id}"
+                row,
+                value=is_read and cosine >= _COSINE_OF_SAME,
+                key=f"similar_{text_id}_{one.text_id}",
             )
         ]
     if st.button(
@@ -103,17 +107,23 @@ def _row(text: FoundText, cosine: float) -> str:
     return f"{escaped(shortened(text.text, _SHOWN))} :gray[· {' · '.join(filter(None, told))}]"
 
 
-def _read(access: ProjectAccess, text: str) -> tuple[SentenceEncoder, VectorIndex]:
-    """The model and the vectors that are there; says where some are missing or mean little."""
+def _is_read(encoder: SentenceEncoder, text: str) -> bool:
+    """Whether the model knows the words of a text; says so where it does not."""
+    if unread_words(encoder.tokenizer, [text])[0] <= _MOST_UNREAD:
+        return True
+    st.caption(
+        say(
+            "The model of meaning hardly knows the letters of this text. What it finds alike may "
+            "be chance."
+        )
+    )
+    return False
+
+
+def _read(access: ProjectAccess) -> tuple[SentenceEncoder, VectorIndex]:
+    """The model and the vectors that are there; says where some are still missing."""
     encoder = _encoder()
     assert encoder is not None
-    if unread_words(encoder.tokenizer, [text])[0] > _MOST_UNREAD:
-        st.caption(
-            say(
-                "The model of meaning hardly knows the letters of this text. What it finds alike "
-                "may be chance."
-            )
-        )
     index = read_index(access, encoder.identity)
     with access.reading() as connection:
         total = connection.scalar(
