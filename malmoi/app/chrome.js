@@ -142,13 +142,16 @@ function goToText(field, since) {
   }
 }
 
-// A part of a page that draws itself anew and is called again after the page was left makes Streamlit
-// end with an empty page. What people did is kept, so the page is loaded again, but not over and over.
+// Streamlit 1.67 may rerun a fragment with run_every after the visitor went on to another page. The
+// browser takes that for a return to the old page, drops the new one, cannot place the next message and
+// ends with an empty page: "Bad delta path index". Labels are saved by then; a reload draws the page.
 function loadAgain({ message }) {
-  const last = Number(window.sessionStorage.getItem(LOADED_AGAIN));
-  if (!message.includes("Bad delta path") || Date.now() - last < LEAST_BETWEEN_LOADS) return;
-  window.sessionStorage.setItem(LOADED_AGAIN, Date.now());
-  window.location.reload();
+  if (!message?.includes("Bad delta path")) return;
+  const since = Date.now() - Number(window.sessionStorage.getItem(LOADED_AGAIN));
+  window.setTimeout(() => {
+    window.sessionStorage.setItem(LOADED_AGAIN, Date.now());
+    window.location.reload();
+  }, Math.max(0, LEAST_BETWEEN_LOADS - since));
 }
 
 export default function ({ data, setTriggerValue }) {

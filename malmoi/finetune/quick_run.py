@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -48,10 +48,6 @@ def fit_linear_alone(config: KfoldConfig) -> Iterator[FittedRun]:
     has_few = len(examples.texts) <= _MOST_WITH_VECTORS
     wanted = config.keys.linear.frozen_encoder and has_few
     sentences = find_sentence_encoder() if wanted else None
-    read_by = {one.source.name: one.tokenizer for one in encoders[:1]}
-    if sentences is not None:
-        read_by[sentences.folder.name] = sentences.tokenizer
-    _print_unread(read_by, examples.texts)
     print(f"reading the texts and fitting in {flags.folds} folds, then on all texts", flush=True)
     with shown_progress("fits") as progress:
         found = QuickTrainer(encoders, sentences=sentences, morphemes=plan.linear.morphemes).fit(
@@ -70,9 +66,12 @@ def fit_linear_alone(config: KfoldConfig) -> Iterator[FittedRun]:
     if found.encoder is not None:
         chosen = model_name(flags.model or "", str(found.encoder.source))
         print(f"encoder: {chosen}")
+        _print_unread(chosen, found.encoder.tokenizer, examples.texts)
     plan = replace(plan, encoder=chosen)
     weights = ", ".join(f"{part} {weight:.2f}" for part, weight in found.weights.items())
     print(f"parts and their weights: {weights}")
+    if sentences is not None and "sentences" in found.weights:
+        _print_unread(sentences.folder.name, sentences.tokenizer, examples.texts)
     print_scores(result, weighted=plan.weighted)
     measured = Measured(
         plan=plan,
@@ -105,17 +104,16 @@ def _frozen_encoders(config: KfoldConfig) -> list[FrozenEncoder]:
     return []
 
 
-def _print_unread(read_by: Mapping[str, TextTokenizer], texts: Sequence[str]) -> None:
-    """Warn of encoders that know no part of many words."""
-    for name, tokenizer in read_by.items():
-        share, word = unread_words(tokenizer, texts)
-        if share >= MANY_UNKNOWN:
-            print(
-                f"warning: {name} knows no part of {share:.0%} of the words, such as {word[:30]}: "
-                "is it of this language?",
-                file=sys.stderr,
-                flush=True,
-            )
+def _print_unread(name: str, tokenizer: TextTokenizer, texts: Sequence[str]) -> None:
+    """Warn where an encoder knows no letter of many words."""
+    share, word = unread_words(tokenizer, texts)
+    if share >= MANY_UNKNOWN:
+        print(
+            f"warning: {name} knows no letter of {share:.0%} of the words, such as {word[:30]}: "
+            "is it of this language?",
+            file=sys.stderr,
+            flush=True,
+        )
 
 
 def _device(name: str) -> str:

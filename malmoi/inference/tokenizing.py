@@ -144,19 +144,23 @@ def _encoded(backend: Tokenizer, given: Sequence[Any]) -> list[Encoding]:
 
 
 def unread_words(tokenizer: TextTokenizer, texts: Sequence[str]) -> tuple[float, str]:
-    """The share of the words of which a tokenizer knows no part, and the commonest such word.
+    """The share of the words of whose letters a tokenizer knows none, and the commonest such word.
+
+    Digits and punctuation are left out: nearly every tokenizer knows them.
 
     Args:
         texts: of many, some spread evenly are looked at.
     """
     words = Counter(word for text in some_of(texts) for word in text.split())
-    if not words:
+    letters = {word: "".join(filter(str.isalpha, word)) for word in words}
+    lettered = [word for word in words if letters[word]]
+    if not lettered:
         return 0.0, ""
-    is_read = tokenizer(list(words)).has_other_than(tokenizer.uninformative_ids)
-    counts = zip(words.items(), is_read, strict=True)
-    unread = Counter({word: count for (word, count), known in counts if not known})
-    commonest = unread.most_common(1)
-    return unread.total() / words.total(), commonest[0][0] if commonest else ""
+    tokens = tokenizer([letters[word] for word in lettered])
+    is_read = tokens.has_other_than(tokenizer.uninformative_ids)
+    unread = [word for word, known in zip(lettered, is_read, strict=True) if not known]
+    share = sum(words[word] for word in unread) / sum(words[word] for word in lettered)
+    return share, max(unread, key=words.__getitem__, default="")
 
 
 def some_of(texts: Sequence[str]) -> Sequence[str]:
@@ -169,7 +173,11 @@ class SlowTokenizer:
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, description: ModelDescription) -> None:
         self._tokenizer, self._description = tokenizer, description
-        self.uninformative_ids: Sequence[int] = list(tokenizer.all_special_ids)
+        space = tokenizer.convert_tokens_to_ids("▁")
+        self.uninformative_ids: Sequence[int] = [
+            *tokenizer.all_special_ids,
+            *([space] if isinstance(space, int) else []),
+        ]
         self._lock = threading.Lock()
 
     def __call__(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> TokenizedTexts:

@@ -59,10 +59,10 @@ def draw_similar(open_project: OpenProject, text_id: int) -> None:
     access = open_project.access
     (text,) = read_texts(access, [text_id])
     encoder, index = _read(access)
-    is_read = _is_read(encoder, text.text)
+    cleaned = clean_text(text.text) or text.text
     vector = index.vector(text_hash(text.text))
     if vector is None:
-        vector = encoder([clean_text(text.text) or text.text])[0]
+        vector = encoder([cleaned])[0]
     likeness = _nearest(access, index, vector, _MOST_SIMILAR + 1)
     others = [one for one in likeness if one != text_id][:_MOST_SIMILAR]
     st.subheader(
@@ -70,12 +70,13 @@ def draw_similar(open_project: OpenProject, text_id: int) -> None:
         anchor=False,
         help=say("100% is the same text, 0% two texts that have nothing in common."),
     )
+    is_read = _is_read(encoder, cleaned)
     if not others:
         st.caption(say("There are none yet."))
         return
     texts = [text, *read_texts(access, others)]
     cosines = [1.0, *(likeness[one] for one in others)]
-    rows = [_row(one, cosine) for one, cosine in zip(texts, cosines, strict=True)]
+    rows = [_row(one, cosine, is_read) for one, cosine in zip(texts, cosines, strict=True)]
     if not open_project.allows("reviewer"):
         for row in rows:
             st.markdown(row)
@@ -99,10 +100,11 @@ def draw_similar(open_project: OpenProject, text_id: int) -> None:
         confirm(open_project, chosen)
 
 
-def _row(text: FoundText, cosine: float) -> str:
+def _row(text: FoundText, cosine: float, is_read: bool) -> str:
     """A text, how like the other one it is, and its labels; 0% is any two texts."""
     share = max(0.0, (cosine - _COSINE_OF_ANY) / (1 - _COSINE_OF_ANY))
-    told = [f"{share:.0%}", say("says the same") if cosine >= _COSINE_OF_SAME else ""]
+    is_same = is_read and cosine >= _COSINE_OF_SAME
+    told = [f"{share:.0%}", say("says the same") if is_same else ""]
     told.append(escaped(shown_labels(text)))
     return f"{escaped(shortened(text.text, _SHOWN))} :gray[· {' · '.join(filter(None, told))}]"
 
@@ -112,10 +114,7 @@ def _is_read(encoder: SentenceEncoder, text: str) -> bool:
     if unread_words(encoder.tokenizer, [text])[0] <= _MOST_UNREAD:
         return True
     st.caption(
-        say(
-            "The model of meaning hardly knows the letters of this text. What it finds alike may "
-            "be chance."
-        )
+        say("The model of meaning hardly knows these letters. What it finds alike may be chance.")
     )
     return False
 

@@ -60,7 +60,8 @@ def show(visit: Visit) -> None:
         link_to("projects", say("Import texts"))
         return
     try:
-        # One place, whatever is in it: what moves on a page is drawn anew and loses its clicks.
+        # The elements below keep their index whether or not a bar is drawn here. At another index
+        # Streamlit would draw them anew, and a click in that moment would be lost.
         with st.container():
             analysed = _analysed(open_project)
         if analysed is not None:

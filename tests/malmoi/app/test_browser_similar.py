@@ -19,6 +19,8 @@ pytestmark = pytest.mark.browser
 
 REFUND = ("환불은 어떻게 받나요?", "돈을 돌려받고 싶은데 방법을 알려주세요", "환불 받는 법 알려줘")
 OTHERS = ("강아지가 마당에서 뛰어놀아요", "오늘 저녁에 비가 온대요", "기타 줄이 끊어졌다")
+# One complains and one praises. The encoder of sentences has none of their letters.
+THAI = ("สินค้าแย่มาก!", "ชอบมากจะซื้ออีก!")
 
 
 def test_texts_that_say_the_same_are_labelled_as_a_bundle(
@@ -32,9 +34,9 @@ def test_texts_that_say_the_same_are_labelled_as_a_bundle(
         page = new_page(chromium)
         page.goto(f"{server.address}/projects?{where}")
         page.get_by_role("radio", name="글 더하기").click()
-        upload(page, "문의.txt", "\n".join(REFUND + OTHERS).encode())
+        upload(page, "문의.txt", "\n".join(REFUND + OTHERS + THAI).encode())
         page.get_by_role("button", name="가져오기", exact=True).click()
-        page.get_by_text("새 글 6건").wait_for()
+        page.get_by_text("새 글 8건").wait_for()
         # From the card, in a tab of its own.
         page.goto(f"{server.address}/labelling?{where}")
         text = page.locator(".card .text:not(:empty)")
@@ -51,10 +53,10 @@ def test_texts_that_say_the_same_are_labelled_as_a_bundle(
         words = page.get_by_label("글에 든 말")
         words.fill("환불 절차")
         words.press("Enter")
-        page.get_by_text("6건 가운데 1~6").wait_for()
+        page.get_by_text("8건 가운데 1~8").wait_for()
         page.goto(f"{server.address}/explore?{where}&similar=1")
         rows = page.get_by_test_id("stCheckbox")
-        rows.nth(5).wait_for()
+        rows.nth(7).wait_for()
         said = [row.inner_text() for row in rows.all()]
         assert said[0].startswith(REFUND[0])
         assert {one.split(" ·")[0] for one in said[:3]} == set(REFUND)
@@ -69,8 +71,13 @@ def test_texts_that_say_the_same_are_labelled_as_a_bundle(
         ).first.click()
         dialog.get_by_role("button", name="3건 바꾸기").click()
         page.get_by_text(re.compile("3건을 환불")).wait_for()
-        rows.nth(5).wait_for()
+        rows.nth(7).wait_for()
         page.get_by_text("✓ 환불").first.wait_for()
+        page.goto(f"{server.address}/explore?{where}&similar=7")
+        page.get_by_text("거의 모르는 글자").wait_for()
+        rows.nth(7).wait_for()
+        assert not any(row.get_by_role("checkbox").is_checked() for row in rows.all())
+        assert page.get_by_text("거의 같은 말").count() == 0
     with sqlite3.connect(workplace / "runs" / "labels.db") as connection:
         labelled = connection.execute(
             "SELECT t.text, a.choice FROM malmoi_texts t "

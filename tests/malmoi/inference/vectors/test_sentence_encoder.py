@@ -1,12 +1,14 @@
 """The released sentence encoder: likeness in meaning, no matter what stands beside a text."""
 
 import shutil
+import unicodedata
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from malmoi.errors import InputError
+from malmoi.inference.tokenizing import unread_words
 from malmoi.inference.vectors import sentence_encoder
 from malmoi.inference.vectors.sentence_encoder import SentenceEncoder
 from malmoi.paths import checkpoint
@@ -51,6 +53,24 @@ def test_what_is_no_sentence_encoder_is_named(encoder: SentenceEncoder, tmp_path
     network.write_bytes(network.read_bytes()[:1000])
     with pytest.raises(InputError, match="expected a sentence encoder"):
         SentenceEncoder(tmp_path / "cut")
+
+
+@pytest.mark.parametrize(
+    ("text", "share"),
+    [
+        ("สินค้าแย่มาก!", 1),
+        ("สินค้าแย่มากส่งช้า10วัน", 1),
+        ("המוצר גרוע, לא מומלץ.", 1),
+        ("배송이 แย่มาก", 0.5),
+        ("배송이 늦어요! 10일 ㅠㅠ", 0),
+        ("iPhone 15 배송 완료.", 0),
+        (unicodedata.normalize("NFD", "배송 완료"), 0),
+        ("👍👍 5 10 %", 0),
+        ("", 0),
+    ],
+)
+def test_words_that_it_cannot_read(encoder: SentenceEncoder, text: str, share: float) -> None:
+    assert unread_words(encoder.tokenizer, [text])[0] == share
 
 
 def test_eight_bits_say_what_four_do(
