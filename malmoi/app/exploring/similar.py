@@ -29,7 +29,7 @@ _MOST_SIMILAR, _MOST_FOUND = 20, 1_000
 _COSINE_OF_ANY = 0.85
 # of those above this, 97 of 100 say the same, and 69 of 100 that say the same are above it.
 _COSINE_OF_SAME = 0.94
-# Share of the words of which the model knows no part (assumption).
+# Share of the words of which the model knows no letter (assumption).
 _MOST_UNREAD = 0.5
 _SECONDS = 2.0
 _SHOWN = 300  # characters
