@@ -55,7 +55,7 @@ def show(visit: Visit) -> None:
         placeholder=say("Paste a review or a comment."),
     )
     # Above what several lines bring: it must not move away from under the pointer.
-    asked = st.button(say("Classify"), type="primary")
+    asked = st.button(say("Classify"), type="primary", shortcut="Ctrl+Enter")
     lines = [line for line in (text or "").splitlines() if line.strip()]
     by_line = len(lines) > 1 and _asks_for_lines(len(lines))
     if by_line:

@@ -30,7 +30,7 @@ def page(chromium: "Browser", trained_workplace: Path, address: str) -> "Page":
 def test_words_are_never_markup(page: "Page") -> None:
     text = "<script>document.title='x'</script> 배송이 <b>빨라요</b> **추천**"
     page.get_by_label("분류할 글").fill(text)
-    page.get_by_role("button", name="분류하기").click()
+    page.get_by_label("분류할 글").press("Control+Enter")
     page.get_by_text("결정을 이끈 단어", exact=True).first.click()
     page.get_by_text("빨라요</b>").first.wait_for()
     assert page.title() != "x"
