@@ -154,8 +154,8 @@ def give_back(connection: Connection, *which: ColumnElement[bool]) -> int:
     return connection.execute(leased.values(state="returned", expires_at=None)).rowcount
 
 
-def still_held(access: ProjectAccess, text_ids: Collection[int]) -> bool:
-    """Whether this annotator holds all of these texts; others may have got some of them.
+def order_and_hold(access: ProjectAccess, text_ids: Collection[int]) -> tuple[int | None, bool]:
+    """`scores_version`, and whether this annotator holds all of some texts still.
 
     Raises:
         AccessError: the person is no member.
@@ -166,7 +166,8 @@ def still_held(access: ProjectAccess, text_ids: Collection[int]) -> bool:
         PlaceRow.text_id.in_(text_ids),
     )
     with access.reading() as connection:
-        return connection.scalar(held) == len(text_ids)
+        version = access.row(connection)["scores_version"]
+        return version, connection.scalar(held) == len(text_ids)
 
 
 def count_left(access: ProjectAccess, most: int) -> int:

@@ -12,7 +12,8 @@ from malmoi.labels.tables import AdjudicationRow, AnnotationRow, PlaceRow, TextR
 
 def undone(act: Any = AnnotationRow) -> ColumnElement[bool]:
     """The condition that an undo withdraws an act."""
-    undo = aliased(AnnotationRow)
+    # Of the table, not of its class, which would take a fifth of the time of saving a label.
+    undo = AnnotationRow.__table__.alias().c
     return select(undo.id).where(undo.withdraws == act.id).exists()
 
 

@@ -20,8 +20,8 @@ from malmoi.labels.leasing import (
     count_held_by_others,
     count_left,
     lease_texts,
+    order_and_hold,
     return_leases,
-    still_held,
 )
 from malmoi.labels.near_duplicates import acts_of_alike
 from malmoi.labels.people import AccessError
@@ -144,10 +144,11 @@ def _hand_out_anew(
     """
     # Those that were gone back to aside.
     coming = [text_id for text_id, _ in message.have[KEPT:]]
-    is_scored = bool(message.have) and scores_version(access) != message.scores
+    version, are_held = order_and_hold(access, coming)
+    is_scored = bool(message.have) and version != message.scores
     if is_scored:
         return_leases(access, coming)
-    if is_scored or not still_held(access, coming):
+    if is_scored or not are_held:
         given.renewed = True
         # With those that stay, which get the new suggestions.
         hand_out(access, given, columns=columns)
