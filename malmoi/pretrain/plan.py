@@ -100,7 +100,7 @@ def plan(
         ),
         batching=batching,
         length=plan_length(config, batching, lengths, config.seed),
-        execution=plan_execution(config, rows, machine),
+        execution=plan_execution(config, rows, machine, stacked=keys.model.stacked),
     )
 
 
@@ -181,6 +181,7 @@ def _networks(
         initializer=model.initializer,
         initializer_range=None if config.continues else new_weights,
         dropout=model.dropout,
+        stacked=model.stacked,
         sharing=_sharing(config, checkpoint),
         generator_size=config.generator_size(new_size),
         generator_layers=generator.layers,
@@ -230,6 +231,8 @@ def plan_execution(
     rows: Rows,
     machine: Machine,
     before: ExecutionPlan | None = None,
+    *,
+    stacked: bool = False,
 ) -> ExecutionPlan:
     """Where and how it is computed.
 
@@ -239,9 +242,10 @@ def plan_execution(
 
     Args:
         before: of a run that is resumed: what nobody gives stays, but for what the machine says.
+        stacked: whether other layers run from some steps on, which compiled networks do not.
 
     Raises:
-        InputError: graphs are asked for where there can be none.
+        InputError: networks are to be compiled, or graphs recorded, where they cannot be.
     """
     keys, by_hand = config.keys.execution, config.by_hand
     packed, on_cpu = rows == "packed", machine.device == "cpu"
@@ -255,8 +259,14 @@ def plan_execution(
             device=machine.device,
             rows=rows,
         )
+    if stacked and compiling not in (None, "off"):
+        raise InputError(
+            "model.stacked lets other layers run from some steps on, so networks cannot be "
+            "compiled, found execution.compile={compiling}; leave it out",
+            compiling=compiling,
+        )
     if compiling is None:
-        compiling = "off" if on_cpu else "graphs" if packed else "on"
+        compiling = "off" if on_cpu or stacked else "graphs" if packed else "on"
     save, log = keys.save_steps, keys.log_steps
     if before is not None:
         save = save if "execution.save_steps" in by_hand else before.save_steps

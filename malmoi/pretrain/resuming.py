@@ -41,6 +41,7 @@ _PLACES = {
     "generator.layers": "networks.generator_layers",
     "generator.sharing": "networks.sharing",
     "model.dropout": "networks.dropout",
+    "model.stacked": "networks.stacked",
     "model.initializer": "networks.initializer",
     "model.initializer_range": "networks.initializer_range",
 }
@@ -106,7 +107,13 @@ def go_on(
         optimizer = replace(optimizer, muon_learning_rate=muon)
     if config.limits or (flags.epochs is not None and lengths is not None):
         length = plan_length(config, before.batching, lengths, before.start.seed)
-    execution = plan_execution(config, before.batching.rows, machine, before.execution)
+    execution = plan_execution(
+        config,
+        before.batching.rows,
+        machine,
+        before.execution,
+        stacked=before.networks.stacked,
+    )
     return replace(before, optimizer=optimizer, length=length, execution=execution)
 
 

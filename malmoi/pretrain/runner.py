@@ -23,6 +23,7 @@ from malmoi.model_folders import check_generator_files
 from malmoi.pretrain.config.defaults import PRESETS
 from malmoi.pretrain.config.run_config import RunConfig
 from malmoi.pretrain.config.run_plan import RunPlan
+from malmoi.pretrain.config.stacking import mean_part
 from malmoi.pretrain.data.corpus import prepare_corpus, unknown_fraction
 from malmoi.pretrain.data.tokenized import TokenizedCorpus, is_tokenized, open_tokenized
 from malmoi.pretrain.engine.checkpoint import TrainerState, load_state, progress_found, save_state
@@ -129,7 +130,7 @@ def _prepare(config: RunConfig, processes: Processes) -> _Prepared:
     if config.flags.resume:
         return _prepare_resumed(config, resumed_directory(config), machine, processes)
     # Everything that can be wrong with what is given comes before the long work.
-    plan_execution(config, plan_rows(config, machine), machine)
+    plan_execution(config, plan_rows(config, machine), machine, stacked=config.keys.model.stacked)
     start = find_start(config)
     preset = preset_of_run(config, start.checkpoint)
     directory = new_directory(config.flags.output, config.flags.corpus, preset)
@@ -367,6 +368,7 @@ def _describe(
             pair.discriminator.config,
             generator,
             float(corpus.lengths.mean()) + 2,
+            mean_part() if planned.networks.stacked else 1.0,
         ),
         "device": torch.cuda.get_device_name() if device.type == "cuda" else "cpu",
         "versions": {

@@ -86,6 +86,7 @@ ARMS = {
     "plain-half": Arm(tokens=0.5),
     "plain-quarter": Arm(tokens=0.25),
     "stacked": Arm(depths=((0.0, 0.25), (0.35, 0.5), (0.7, 1.0))),
+    "stacked-three-quarters": Arm(tokens=0.75, depths=((0.0, 0.25), (0.35, 0.5), (0.7, 1.0))),
     "stacked-half": Arm(depths=((0.0, 0.5), (0.5, 1.0))),
     "dropped": Arm(kept=0.5),
 }

@@ -235,6 +235,15 @@ CHOICES = (
         ),
     ),
     Choice("generator.sharing", "all", "is one encoder in two networks", lacks=_SIZES),
+    Choice(
+        "model.stacked",
+        True,
+        "lets layers begin as copies of those below, in two networks that learn all the time",
+        lacks=(
+            "objective.schedule=two-stage|frozen-generator|frozen-discriminator",
+            "generator.sharing=all",
+        ),
+    ),
     *(
         Choice("masking.strategy", strategy, "masks no spans", lacks=_SPANS)
         for strategy in ("token", "word", "rare")

@@ -20,6 +20,7 @@ from malmoi.pretrain.config.defaults import FROM_NOTHING, INIT, MAX_LENGTH, SEED
 from malmoi.pretrain.config.objective import CHOICES, GENERATOR_SIZE, SAMPLES, Recipe, Sharing
 from malmoi.pretrain.config.schema import PretrainKeys
 from malmoi.pretrain.config.settings import RECIPES, PretrainSettings
+from malmoi.pretrain.config.stacking import LAST_FRACTION
 from malmoi.settings import (
     Choice,
     Given,
@@ -195,6 +196,14 @@ def _check_values(config: RunConfig) -> None:
             max_length=config.max_length,
             tokens=tokens,
         )
+    averaged = config.keys.optimizer.average_fraction
+    if config.keys.model.stacked and averaged > LAST_FRACTION:
+        raise InputError(
+            "expected optimizer.average_fraction of at most {last}, in which all layers run with "
+            "model.stacked, found {averaged:g}",
+            last=LAST_FRACTION,
+            averaged=averaged,
+        )
     given = [shown(name) for name in config.limits]
     if len(given) > 1:
         raise InputError(
@@ -233,6 +242,11 @@ def _check_start(config: RunConfig) -> None:
     for name in ("model.initializer", "model.initializer_range"):
         if config.continues and name in config.by_hand:  # a recipe may be of new networks, too
             raise InputError("--init has weights, so {name} has no effect; leave it out", name=name)
+    if config.continues and config.keys.model.stacked:
+        raise InputError(
+            "--init has all its layers, so model.stacked has nothing to stack; leave one of the "
+            "two out"
+        )
     if config.objective.schedule == "frozen-discriminator" and not config.continues:
         raise InputError(
             "objective.schedule=frozen-discriminator trains a generator for a discriminator that "

@@ -13,7 +13,7 @@ from malmoi.text.reading.options import ReadOptions
 Limit = Literal["max_steps", "max_minutes", "max_tokens", "max_flops"]
 # What plans had before there was a choice.
 _ADDED: dict[str, dict[str, Any]] = {
-    "networks": {"initializer": "normal"},
+    "networks": {"initializer": "normal", "stacked": False},
     "optimizer": {"decay_from_start": False},
 }
 
@@ -77,6 +77,8 @@ class NetworksPlan:
     initializer_range: float | None
     """Standard deviation of new weights; None where a checkpoint has its own."""
     dropout: float
+    stacked: bool
+    """Whether layers begin as copies of those below while the run goes on."""
     sharing: Sharing
     generator_size: float
     """Width of the generator as a fraction of the discriminator's; a checkpoint has its own."""

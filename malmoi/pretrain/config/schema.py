@@ -54,6 +54,10 @@ class ModelKeys:
     dropout: Annotated[float, Range(0, 0.9)] = 0.0
     """While pre-training (paper: 0.1; with few passes over a corpus there is little to overfit, and
     on a CPU it costs a quarter to a third of a step: measured)."""
+    stacked: bool = False
+    """A quarter of the layers runs at first, half from 35% of the run on, all from 70%; new ones
+    begin as copies of those below (Gong et al. 2019, "Efficient Training of BERT by Progressively
+    Stacking"; the fractions are assumptions). Measured: lab/log. Networks are not compiled."""
     initializer: Initializer = "normal"
     """How new weights are drawn. normal: normal everywhere (transformers). truncated: normal, cut
     off at two standard deviations, and Glorot's uniform for the embeddings' projection and the last

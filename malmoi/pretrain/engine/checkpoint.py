@@ -43,6 +43,8 @@ class TrainerState:
     """Tokens seen before the second of two stages."""
     hardware_flops_of_first_stage: float = 0.0
     """Operations spent on them."""
+    depth: float = 0.0
+    """Part of the layers that run, where a run stacks them; 0 before its first step."""
     averaged: int = 0
     """Steps whose weights are in the average."""
     length: str = ""

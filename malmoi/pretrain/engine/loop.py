@@ -18,6 +18,7 @@ from malmoi.errors import InputError
 from malmoi.pretrain.config.objective import Recipe
 from malmoi.pretrain.config.run_plan import ExecutionPlan, RunPlan
 from malmoi.pretrain.config.schema import Rows
+from malmoi.pretrain.config.stacking import mean_part, part_at
 from malmoi.pretrain.data.batches import Batch, Prefetcher, iter_plans
 from malmoi.pretrain.data.tokenized import TokenizedCorpus
 from malmoi.pretrain.engine.checkpoint import TrainerState, save_state
@@ -30,6 +31,7 @@ from malmoi.pretrain.engine.optimizer import (
 )
 from malmoi.pretrain.engine.processes import Processes
 from malmoi.pretrain.model.networks import ElectraPair
+from malmoi.pretrain.model.stacking import run_part, stack
 from malmoi.pretrain.objectives.step import SEED_STRIDE, Moment, StepResult, TrainingObjective
 from malmoi.pretrain.objectives.vocabulary import vocabulary_tables
 from malmoi.settings import Precision
@@ -146,6 +148,8 @@ class Trainer:
         self._saved_at = time.monotonic()
         self._steps_of_stage = 0
         """Steps of this sitting in the stage that it is in."""
+        if plan.networks.stacked:
+            run_part(pair, progress.depth or part_at(0))
 
     def done_fraction(self) -> float:
         """How much of the run is done, 0 to 1."""
@@ -220,6 +224,8 @@ class Trainer:
                 rate, result = self.take_step(batch, fraction)
                 self._count(batch, same_stage=progress.stage == stage)
                 fraction = self.done_fraction()
+                stacked = self.plan.networks.stacked
+                done = mean_part(fraction) / mean_part() if stacked else fraction
                 monitor.add(
                     result,
                     step=progress.step,
@@ -227,13 +233,14 @@ class Trainer:
                     flops=progress.flops,
                     learning_rate=rate,
                     fraction=fraction,
-                    left=progress.clock * (1 - fraction) / max(fraction, 1e-9),
+                    left=progress.clock * (1 - done) / max(done, 1e-9),
                 )
                 if self._save_if_due(directory, monitor, result, rate, fraction, received):
                     by = "Ctrl-C" if signal.SIGINT in received else "SIGTERM"
                     monitor.say(f"{by}: saved at step {progress.step:,}; go on with --resume")
                     return False
         self.average.put_into(self.pair)
+        self._stack(1.0)
         schedule = self.objective.resolved.schedule
         if progress.step and (warning := schedule.finish(self.pair, progress.stage)):
             monitor.warn(f"step {progress.step:,}: {warning}")
@@ -306,6 +313,7 @@ class Trainer:
         stage = self.objective.resolved.schedule.enter_stage(self.pair, progress.stage, fraction)
         if stage != progress.stage:
             progress.begin_stage(stage)
+        self._stack(fraction)
         step_seed = plan.start.seed * 1_000_003 + progress.step
         # Dropout, of this process's own rows: masks alike in all of them would tie rows together.
         torch.manual_seed(step_seed + self.processes.rank * SEED_STRIDE)
@@ -341,6 +349,17 @@ class Trainer:
             self.average.add(self.pair)
             progress.averaged = self.average.count
         return rate, result
+
+    def _stack(self, fraction: float) -> None:
+        """Let as many layers run as this fraction of the run asks for, where a run stacks them."""
+        progress = self.progress
+        # A run that has got another length keeps the layers that it has.
+        part = max(part_at(fraction), progress.depth)
+        if self.plan.networks.stacked and part != progress.depth:
+            if progress.depth:
+                stack(self.pair, self.optimizers, part)
+            progress.depth = part
+            progress.begin_stage(progress.stage)
 
     @contextmanager
     def _counting(self, counter: FlopCounterMode) -> Iterator[None]:

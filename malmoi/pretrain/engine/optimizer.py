@@ -102,6 +102,14 @@ class Optimizers:
         if self.muon is not None:
             yield self.muon
 
+    def copy_state(self, source: torch.nn.Parameter, target: torch.nn.Parameter) -> None:
+        """Let a parameter have what has been learnt of another one's gradients."""
+        for optimizer in self.members():
+            if source in optimizer.state:
+                optimizer.state[target] = {
+                    kind: value.clone() for kind, value in optimizer.state[source].items()
+                }
+
     def state(self, pair: ElectraPair) -> dict[str, torch.Tensor]:
         """Every tensor of the state, named PARAMETER/KEY."""
         names = {id(parameter): name for name, parameter in pair.named_parameters()}

@@ -13,8 +13,8 @@ from transformers import ElectraConfig
 _LAYER_NORM, _GELU, _SOFTMAX, _DROPOUT = 5, 8, 5, 4
 
 
-def encoder_flops(config: ElectraConfig, s: float) -> float:
-    """The encoder, embeddings included, in a sequence of `s` tokens."""
+def encoder_flops(config: ElectraConfig, s: float, part: float = 1.0) -> float:
+    """The encoder, embeddings included, in a sequence of `s` tokens; `part` of its layers runs."""
     h, i, e, v = (
         config.hidden_size,
         config.intermediate_size,
@@ -28,7 +28,7 @@ def encoder_flops(config: ElectraConfig, s: float) -> float:
     embedding = 2 * e * v + 2 * e * (s + 2) + (2 + _LAYER_NORM + _DROPOUT) * e
     if e != h:
         embedding += 2 * h * e + h
-    return float(config.num_hidden_layers * (attention + inner) + embedding)
+    return float(part * config.num_hidden_layers * (attention + inner) + embedding)
 
 
 def lm_head_flops(config: ElectraConfig, share: float) -> float:

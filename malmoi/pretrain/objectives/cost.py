@@ -15,6 +15,7 @@ def paper_flops_per_token(
     discriminator: ElectraConfig,
     generator: ElectraConfig | None,
     length: float,
+    part: float = 1.0,
 ) -> float:
     """Operations of training on one token, the mean over a run, counted as the ELECTRA paper does.
 
@@ -23,25 +24,26 @@ def paper_flops_per_token(
 
     Args:
         length: mean tokens of a sequence.
+        part: of the layers, that runs on average.
     """
     resolved = resolve_recipe(recipe)
     last = recipe.last_mask_fraction
     masked = recipe.mask_fraction if last is None else (recipe.mask_fraction + last) / 2
     learning, generator_passes = resolved.schedule.passes()
-    total = learning * _discriminator_flops(resolved, discriminator, masked, length)
+    total = learning * _discriminator_flops(resolved, discriminator, masked, length, part)
     if generator is not None:
         head = lm_head_flops(generator, masked)
-        total += generator_passes * (encoder_flops(generator, length) + head)
+        total += generator_passes * (encoder_flops(generator, length, part) + head)
         if recipe.generator_head == "sbo":  # beside the other head, with the same output matrix
             total += generator_passes * span_boundary_head_flops(generator, masked)
     return total
 
 
 def _discriminator_flops(
-    resolved: ResolvedRecipe, config: ElectraConfig, masked: float, length: float
+    resolved: ResolvedRecipe, config: ElectraConfig, masked: float, length: float, part: float
 ) -> float:
     """Forward and backward pass."""
-    total = 2 * encoder_flops(config, length)
+    total = 2 * encoder_flops(config, length, part)
     for each in resolved.auxiliaries:
         if each.at_cls:
             total += 2 * each.head_flops(config, masked, length)

@@ -165,6 +165,7 @@ def test_init_goes_on_from_a_run_with_its_tokenizer(
         ["--recipe", "few-tokens"],
         ["--recipe", "default"],
         ["--recipe", "electra"],
+        ["--recipe", "stacked"],
     ],
     ids=" ".join,
 )
@@ -379,6 +380,7 @@ def test_bad_flags_are_one_line_and_write_nothing(command: Command) -> None:
         "--device tpu9": "--device",
         "--device cuda:99": "cuda:99",
         "--device cpu --set execution.compile=graphs": "execution.compile",
+        "--set model.stacked=true --set execution.compile=on": "execution.compile",
         "--set generator.size=0.9": "0.9",
         "--recipe frozen-generator --set generator.init=no-run": "no-run/gen",
         "--recipe elektra": "electra",

@@ -63,6 +63,11 @@ HAS_NO_EFFECT: list[tuple[dict[str, Any], str, list[dict[str, Any]]]] = [
     (ADVERSARIAL, "objective.schedule=adversarial", [{"unigram_fraction": 0.2}, SBO]),
     (ADVERSARIAL, "objective.name=all-tokens-mlm", [{"objective": "all-tokens-mlm"}]),
     ({"sharing": "all"}, "generator.sharing=all", [*SIZES, ADVERSARIAL]),
+    (
+        {"stacked": True},
+        "model.stacked",
+        [TWO_STAGE, FROZEN, {"sharing": "all"}, {"init": "run"}, {"average_fraction": 0.4}],
+    ),
     (SBO, "generator.head=sbo", [MLM, NOISE, {"masking": "token"}]),
     ({"replaced_spans": True}, "objective.replaced_spans", [{"masking": "word"}]),
     ({"replaced_spans": True, "masking": "span"}, "replace-mlm", [{"objective": "replace-mlm"}]),

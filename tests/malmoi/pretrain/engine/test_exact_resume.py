@@ -37,6 +37,7 @@ RECIPES = {
         "optimizer.adam_bias_correction=false",
         "objective.weight_warmup=0.5",
     ],
+    "stacked": ["model.stacked=true", "optimizer.average_fraction=0.2"],
     "spans": ["masking.strategy=span", "generator.head=sbo", "objective.replaced_spans=true"],
     "all tokens": ["objective.name=all-tokens-mlm"],
     "generator alone": [
