@@ -252,18 +252,18 @@ def plan_execution(
     compiling = keys.compile
     if before is not None and "execution.compile" not in by_hand:
         compiling = None  # on another device another one suits
+    if stacked and compiling not in (None, "off"):
+        raise InputError(
+            "model.stacked lets other layers run from some steps on, so networks cannot be "
+            "compiled, found execution.compile={compiling}; leave it out",
+            compiling=compiling,
+        )
     if compiling == "graphs" and (on_cpu or not packed):
         raise InputError(
             "execution.compile=graphs needs a GPU and batching.rows=packed, found {device} and "
             "{rows}; take --set execution.compile=on",
             device=machine.device,
             rows=rows,
-        )
-    if stacked and compiling not in (None, "off"):
-        raise InputError(
-            "model.stacked lets other layers run from some steps on, so networks cannot be "
-            "compiled, found execution.compile={compiling}; leave it out",
-            compiling=compiling,
         )
     if compiling is None:
         compiling = "off" if on_cpu or stacked else "graphs" if packed else "on"

@@ -238,7 +238,7 @@ CHOICES = (
     Choice(
         "model.stacked",
         True,
-        "lets layers begin as copies of those below, in two networks that learn all the time",
+        "stacks layers that learn all the time, in networks of their own",
         lacks=(
             "objective.schedule=two-stage|frozen-generator|frozen-discriminator",
             "generator.sharing=all",

@@ -123,7 +123,7 @@ class ExecutionKeys:
     compile: Compiling | None = None
     """torch.compile the encoders: off, on, or graphs (replayed as CUDA graphs, which wants packed
     rows). auto: graphs on a GPU with packed rows, on with others, off on a CPU (measured,
-    docs/performance.md)."""
+    docs/performance.md) and with model.stacked."""
     cluster: Literal["ray"] | None = None
     """Clean and tokenise the corpus on the Ray cluster that RAY_ADDRESS names: ray; none: on this
     machine. The arrays are the same."""

@@ -40,7 +40,7 @@ class TrainerState:
     """Operations in matrix products for each token of the stage's first step, forward and
     backward, by torch's counter; 0 before it."""
     tokens_of_first_stage: int = 0
-    """Tokens seen before the second of two stages."""
+    """Tokens seen before the stage, or before the layers that run now did."""
     hardware_flops_of_first_stage: float = 0.0
     """Operations spent on them."""
     depth: float = 0.0

@@ -163,6 +163,12 @@ class Trainer:
         # Clocks differ, and learning rates must not.
         return float(self.processes.from_main(progress.clock)) / (length.amount * 60)
 
+    def _work_done(self, fraction: float) -> float:
+        """How much of the time of the whole run a fraction of it has taken, 0 to 1."""
+        if self.plan.length.limit == "max_minutes" or not self.plan.networks.stacked:
+            return fraction
+        return mean_part(fraction) / mean_part()
+
     def _lap(self) -> float:
         """Count the seconds since the last lap as training, and return them."""
         now = time.perf_counter()
@@ -224,8 +230,7 @@ class Trainer:
                 rate, result = self.take_step(batch, fraction)
                 self._count(batch, same_stage=progress.stage == stage)
                 fraction = self.done_fraction()
-                stacked = self.plan.networks.stacked
-                done = mean_part(fraction) / mean_part() if stacked else fraction
+                done = self._work_done(fraction)
                 monitor.add(
                     result,
                     step=progress.step,
@@ -240,7 +245,12 @@ class Trainer:
                     monitor.say(f"{by}: saved at step {progress.step:,}; go on with --resume")
                     return False
         self.average.put_into(self.pair)
-        self._stack(1.0)
+        if self.plan.networks.stacked and 0 < progress.depth < 1:
+            monitor.warn(
+                f"step {progress.step:,}: the run ended before all layers ran; those above are "
+                "copies that have learnt nothing themselves. Let it be longer"
+            )
+            self._stack(1.0)
         schedule = self.objective.resolved.schedule
         if progress.step and (warning := schedule.finish(self.pair, progress.stage)):
             monitor.warn(f"step {progress.step:,}: {warning}")

@@ -37,7 +37,11 @@ RECIPES = {
         "optimizer.adam_bias_correction=false",
         "objective.weight_warmup=0.5",
     ],
-    "stacked": ["model.stacked=true", "optimizer.average_fraction=0.2"],
+    # The generator goes from one layer to two before the eighth step, to four after it.
+    "stacked": [
+        *("model.stacked=true", "generator.layers=4"),
+        *("optimizer.name=muon", "optimizer.average_fraction=0.2"),
+    ],
     "spans": ["masking.strategy=span", "generator.head=sbo", "objective.replaced_spans=true"],
     "all tokens": ["objective.name=all-tokens-mlm"],
     "generator alone": [
