@@ -22,6 +22,7 @@ h3 { font-size: 1.15rem !important; padding: 0 0 0.25rem !important; }
 [data-testid="stMarkdownContainer"] :is(p, li) { word-break: keep-all; overflow-wrap: anywhere; }
 /* Light text with the contrast that WCAG asks for. */
 [data-testid="stCaptionContainer"] { opacity: 0.75 !important; }
+[data-testid="stBaseButton-primary"] kbd { color: inherit; opacity: 1; }
 /* Labels to edit: a table under heads, on a phone a card each. */
 @media (min-width: 641px) {
   [class*="st-key-label_row"] [data-testid="stWidgetLabel"],
