@@ -155,7 +155,10 @@ def give_back(connection: Connection, *which: ColumnElement[bool]) -> int:
 
 
 def order_and_hold(access: ProjectAccess, text_ids: Collection[int]) -> tuple[int | None, bool]:
-    """`scores_version`, and whether this annotator holds all of some texts still.
+    """Which order of a model holds, and whether this annotator holds all of these texts still.
+
+    Returns:
+        The version of the order, None before the first; whether none of the texts was given away.
 
     Raises:
         AccessError: the person is no member.

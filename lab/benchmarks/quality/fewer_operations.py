@@ -53,6 +53,7 @@ from malmoi.pretrain.engine.checkpoint import TrainerState, load_state
 from malmoi.pretrain.engine.loop import Trainer, make_objective
 from malmoi.pretrain.engine.optimizer import Optimizers
 from malmoi.pretrain.engine.processes import Processes
+from malmoi.pretrain.model.stacking import run_part, stack
 from malmoi.pretrain.objectives.step import StepResult
 from malmoi.pretrain.start import make_networks
 
@@ -153,13 +154,8 @@ class ShorterTrainer(Trainer):
     """A trainer whose steps leave out what an arm leaves out."""
 
     def begin(self, arm: Arm) -> None:
-        """Note all layers before some are taken out."""
-        self.arm = arm
-        self.layers = {
-            name: list(network.electra.encoder.layer)
-            for name, network in self.pair.networks().items()
-        }
-        self.running = 0
+        """Let tokens be left out, and layers from the first step on."""
+        self.arm, self.part = arm, 0.0
         self.stock: dict[str, Any] = {}
         if arm.kept < 1:
             for name, network in self.pair.networks().items():
@@ -189,26 +185,15 @@ class ShorterTrainer(Trainer):
         if isinstance(electra.encoder, DroppingEncoder):
             electra.encoder.importance = self.importance
 
-    def deepen(self, depth: int) -> None:
-        """Let so many layers run; new ones begin as copies of those that did, in their order."""
-        for name, network in self.pair.networks().items():
-            layers = self.layers[name]
-            for index in range(self.running, depth) if self.running else ():
-                self._copy(layers[index % self.running], layers[index])
-            network.electra.encoder.layer = nn.ModuleList(layers[:depth])
-        self.running = depth
-
-    def _copy(self, source: nn.Module, target: nn.Module) -> None:
-        state = self.optimizers.adam.state
-        target.load_state_dict(source.state_dict())
-        for old, new in zip(source.parameters(), target.parameters(), strict=True):
-            state[new] = {kind: value.clone() for kind, value in state[old].items()}
-
     def take_step(self, batch: Batch, fraction: float) -> tuple[float, StepResult]:
         """A step with the layers of that moment."""
-        depth = self.arm.depth_at(fraction, len(self.layers["discriminator"]))
-        if depth != self.running:
-            self.deepen(depth)
+        layers = self.pair.discriminator.config.num_hidden_layers
+        part = self.arm.depth_at(fraction, layers) / layers
+        if not self.part:
+            run_part(self.pair, part)
+        elif part != self.part:
+            stack(self.pair, self.optimizers, part)
+        self.part = part
         return super().take_step(batch, fraction)
 
 
